@@ -1,0 +1,41 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const source = (file: string) => fileURLToPath(new URL(`./libs/outbox/src/${file}`, import.meta.url));
+
+/** Nest needs decorator metadata: constructor types are its injection tokens. */
+const oxc = { decorator: { legacy: true, emitDecoratorMetadata: true } };
+
+/** Tests run the library's source, so that what is tested is never an old build. */
+const resolve = {
+  alias: [
+    { find: /^nestjs-transactional-outbox\/(.+)$/, replacement: source('$1.ts') },
+    { find: /^nestjs-transactional-outbox$/, replacement: source('index.ts') },
+  ],
+};
+
+export default defineConfig({
+  test: {
+    reporters: ['default'],
+    projects: [
+      {
+        oxc,
+        resolve,
+        test: { name: 'unit', include: ['libs/outbox/src/**/*.spec.ts'], setupFiles: ['reflect-metadata'] },
+      },
+      {
+        oxc,
+        resolve,
+        test: {
+          name: 'integration',
+          include: ['test/**/*.spec.ts'],
+          setupFiles: ['reflect-metadata'],
+          globalSetup: ['test/setup/services.ts'],
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+});
