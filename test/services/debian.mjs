@@ -1,0 +1,99 @@
+// Debian packages unpacked into a folder: nothing is installed, no service starts, no right is needed.
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findProgram, run } from './process.mjs';
+
+export function hasApt() {
+  return findProgram('apt-get') !== undefined && findProgram('dpkg-deb') !== undefined;
+}
+
+/**
+ * Unpacks packages of the suite that this machine runs, with what they need and the machine lacks.
+ * @param {string[]} packages @param {string} folder
+ */
+export async function unpackForThisMachine(packages, folder) {
+  await unpack(packages, folder, {}, () => true);
+}
+
+/**
+ * Unpacks packages of Debian's unstable suite with everything they need, down to the C library.
+ * @param {string[]} packages @param {string} folder
+ */
+export async function unpackFromUnstable(packages, folder) {
+  const keyring = ['gpg', 'pgp'].map((end) => `/usr/share/keyrings/debian-archive-keyring.${end}`).find(existsSync);
+  const source = `deb ${keyring ? `[signed-by=${keyring}] ` : ''}${await debianMirror()} sid main\n`;
+  // No server needs the Perl that its package's scripts are written in.
+  await unpack(packages, folder, { source, status: '' }, (name) => !/^(lib)?perl/.test(name));
+}
+
+/**
+ * A private apt: own lists, own cache, own idea of what is installed.
+ * @param {string[]} packages @param {string} folder
+ * @param {{ source?: string, status?: string }} own
+ * @param {(name: string) => boolean} wanted
+ */
+async function unpack(packages, folder, own, wanted) {
+  const work = mkdtempSync(join(tmpdir(), 'outbox-apt-'));
+  try {
+    const at = (/** @type {string[]} */ ...path) => join(work, ...path);
+    mkdirSync(at('state', 'lists', 'partial'), { recursive: true });
+    mkdirSync(at('cache', 'archives', 'partial'), { recursive: true });
+    const settings = {
+      'Dir::State': at('state'),
+      'Dir::State::status': '/var/lib/dpkg/status',
+      'Dir::Cache': at('cache'),
+      'APT::Install-Recommends': 'false',
+      'APT::Sandbox::User': '',
+      'Debug::NoLocking': 'true',
+      'Acquire::Retries': '3',
+    };
+    if (own.status !== undefined) {
+      writeFileSync(at('status'), own.status);
+      settings['Dir::State::status'] = at('status');
+    }
+    if (own.source !== undefined) {
+      writeFileSync(at('sources.list'), own.source);
+      Object.assign(settings, { 'Dir::Etc::sourcelist': at('sources.list'), 'Dir::Etc::sourceparts': '/dev/null' });
+    }
+    const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+    await run('apt-get', [...options, 'update']);
+    await run('apt-get', [...options, '--yes', '--download-only', '--reinstall', 'install', ...packages]);
+    const archives = readdirSync(at('cache', 'archives')).filter((file) => file.endsWith('.deb') && wanted(file));
+    for (const archive of archives) await run('dpkg-deb', ['-x', at('cache', 'archives', archive), folder]);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** The mirror that the machine's own sources name for its own release. */
+async function debianMirror() {
+  const { ID, VERSION_CODENAME } = osRelease();
+  const format = '$(REPO_URI) $(RELEASE) $(COMPONENT)';
+  const lines = (await run('apt-get', ['indextargets', '--no-release-info', '--format', format, 'Created-By: Packages'])).split('\n');
+  const main = lines.map((line) => line.split(' ')).find(([, release, component]) => component === 'main' && release === VERSION_CODENAME);
+  if (ID !== 'debian' || !main) throw new Error('the apt sources of this machine name no Debian mirror');
+  return main[0];
+}
+
+/** @returns {Record<string, string>} */
+function osRelease() {
+  try {
+    const lines = readFileSync('/etc/os-release', 'utf8').split('\n').filter((line) => line.includes('='));
+    return Object.fromEntries(lines.map((line) => [line.split('=')[0], line.slice(line.indexOf('=') + 1).replaceAll('"', '')]));
+  } catch {
+    return {};
+  }
+}
+
+/** @param {string} root @returns {string[]} where the unpacked shared libraries lie */
+export function libraryFolders(root) {
+  const triple = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu';
+  return [join(root, 'usr/lib', triple), join(root, 'lib', triple)];
+}
+
+/** @param {string} root @returns {string} the dynamic loader of an unpacked C library */
+export function loader(root) {
+  const name = process.arch === 'arm64' ? 'ld-linux-aarch64.so.1' : 'ld-linux-x86-64.so.2';
+  return join(libraryFolders(root)[0], name);
+}

@@ -1,0 +1,138 @@
+// Real servers on demand: from the environment, else from Docker Compose, else native.
+import { clearDocker, hasDocker, startDocker } from './docker.mjs';
+import { clearNative, startNative, untilReady } from './native.mjs';
+import { isAlive } from './process.mjs';
+import { checkGiven, givenInfo, infoOf, named, services } from './services.mjs';
+import { allRecords, readRecord, withLock } from './state.mjs';
+
+export { startOwn } from './own.mjs';
+export { serviceNames } from './services.mjs';
+
+/** @typedef {import('./index.d.mts').ServiceInfo} ServiceInfo */
+/** @typedef {import('./index.d.mts').ServiceName} ServiceName */
+/** @typedef {import('./native.mjs').Service} Service */
+/** @typedef {import('./state.mjs').ServerRecord} ServerRecord */
+
+/** How long a running server may keep silent before it counts as broken. */
+const PATIENCE_MS = 10_000;
+
+/** @param {string} line */
+const toStandardError = (line) => process.stderr.write(`${line}\n`);
+
+/** @param {(line: string) => void} log @param {string} name @returns {(line: string) => void} */
+export const teller = (log = toStandardError, name) => (line) => log(`${name}: ${line}`);
+
+export class UpError extends Error {
+  name = 'UpError';
+
+  /** @param {Partial<Record<ServiceName, Error>>} errors @param {ServiceName[]} started */
+  constructor(errors, started) {
+    super(Object.entries(errors).map(([name, error]) => `${name}: ${error.message}`).join('\n'));
+    this.errors = errors;
+    this.started = started;
+  }
+}
+
+/** @param {readonly string[]} [names] @param {import('./index.d.mts').UpOptions} [options] */
+export async function up(names, { log } = {}) {
+  const wanted = named(names);
+  await clearOrphans(log);
+  /** @type {ServiceName[]} */
+  const started = [];
+  /** @type {Partial<Record<ServiceName, ServiceInfo>>} */
+  const infos = {};
+  /** @type {Partial<Record<ServiceName, Error>>} */
+  const errors = {};
+  await Promise.all(wanted.map(async (service) => {
+    try {
+      const { info, isNew } = await upOne(service, teller(log, service.name));
+      infos[service.name] = info;
+      if (isNew) started.push(service.name);
+    } catch (error) {
+      errors[service.name] = /** @type {Error} */ (error);
+    }
+  }));
+  if (Object.keys(errors).length > 0) throw new UpError(errors, started);
+  const inOrder = Object.fromEntries(wanted.map(({ name }) => [name, infos[name]]));
+  return Object.defineProperty(inOrder, 'started', { value: started });
+}
+
+/** @param {Service} service @param {(line: string) => void} say */
+async function upOne(service, say) {
+  const begin = Date.now();
+  const given = givenInfo(service);
+  if (given) return { info: tell(await checkGiven(service, given)), isNew: false };
+  return withLock(service.name, async () => {
+    const previous = readRecord(service.name);
+    if (previous && (await answers(service, previous))) return { info: tell(infoOf(previous)), isNew: false };
+    if (previous) say('is not running any more, starting it again …');
+    const start = previous?.source === 'docker' || (await hasDocker()) ? startDocker : startNative;
+    const record = await start(service, { id: service.name, say, previous: previous });
+    return { info: tell(infoOf(record), `, ${((Date.now() - begin) / 1000).toFixed(1)} s`), isNew: true };
+  }, say);
+
+  /** @param {ServiceInfo} info */
+  function tell(info, howLong = '') {
+    say(`ready on ${info.host}:${info.port} (${[info.version, info.source].filter(Boolean).join(', ')}${howLong})`);
+    return info;
+  }
+}
+
+/** @param {Service} service @param {ServerRecord} record */
+async function answers(service, record) {
+  if (record.source === 'native' && !isAlive(record)) return false;
+  return untilReady(service, record, record.source === 'docker' ? 0 : PATIENCE_MS).then(() => true, () => false);
+}
+
+/** @param {readonly string[]} [names] @param {import('./index.d.mts').UpOptions} [options] */
+export async function down(names, { log } = {}) {
+  const stopped = (names ?? []).length === 0 ? await clearOrphans(log) : [];
+  await Promise.all(named(names).map(({ name }) => withLock(name, async () => {
+    const record = readRecord(name);
+    if (!record) return;
+    await clear(record);
+    teller(log, name)('stopped');
+    stopped.push(name);
+  }, teller(log, name))));
+  return stopped;
+}
+
+/** Private instances whose owner is gone. @param {(line: string) => void} [log] @returns {Promise<string[]>} */
+async function clearOrphans(log) {
+  const orphans = allRecords().filter((record) => record.owner && !isAlive(record.owner));
+  await Promise.all(orphans.map(async (record) => {
+    teller(log, record.id)('its owner is gone, clearing it away …');
+    await clear(record);
+  }));
+  return orphans.map(({ id }) => id);
+}
+
+/** @param {ServerRecord} record */
+const clear = (record) => (record.source === 'docker' ? clearDocker(record) : clearNative(services[record.name], record));
+
+export async function status() {
+  const given = named().flatMap((service) => givenInfo(service) ?? []);
+  return Promise.all([
+    ...given.map(async (info) => ({
+      ...info,
+      id: info.name,
+      state: await checkGiven(services[info.name], info).then(() => 'ready', () => 'silent'),
+    })),
+    ...allRecords().map(async (record) => ({
+      ...infoOf(record),
+      id: record.id,
+      ...(record.owner && { ownerPid: record.owner.pid }),
+      state: record.source === 'native' && !isAlive(record) ? 'dead'
+        : await untilReady(services[record.name], record, 0).then(() => 'ready', () => 'silent'),
+    })),
+  ]);
+}
+
+/** @param {readonly string[]} [names] @returns {Record<string, string>} */
+export function env(names) {
+  return Object.fromEntries(named(names).flatMap((service) => {
+    const record = readRecord(service.name);
+    const info = givenInfo(service) ?? (record && infoOf(record));
+    return info ? [[service.variable, info.url]] : [];
+  }));
+}
