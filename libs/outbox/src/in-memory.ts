@@ -8,4 +8,4 @@ export type {
 export { InMemoryServer } from './publish/in-memory/in-memory-server';
 export type { InMemoryServerOptions } from './publish/in-memory/in-memory-server';
 export type { InMemoryFault, InMemoryFaultEffect } from './publish/in-memory/faults';
-export type { RecordToStore, StoredRecord } from './publish/in-memory/topic-log';
+export type { InMemoryTopicOptions, RecordToStore, StoredRecord } from './publish/in-memory/topic-log';

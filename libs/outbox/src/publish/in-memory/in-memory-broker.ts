@@ -4,15 +4,12 @@ import { Faults, type InMemoryFault } from './faults';
 import { GroupMember } from './group-member';
 import { InMemoryPublisher } from './in-memory-publisher';
 import { InMemoryServer, type InMemoryServerOptions } from './in-memory-server';
-import { type RecordToStore, type StoredRecord, TopicLog } from './topic-log';
+import { type InMemoryTopicOptions, type RecordToStore, type StoredRecord, TopicLog } from './topic-log';
 
-export interface InMemoryBrokerOptions {
-  /** Partitions of a topic that is created by its first use. Default: 3. */
-  readonly partitions?: number;
+/** How topics are that are created by their first use, and more. */
+export interface InMemoryBrokerOptions extends InMemoryTopicOptions {
   /** Milliseconds before a record whose handler failed is delivered again. Default: 100. */
   readonly redeliveryDelay?: number;
-  /** Largest record that is taken, in bytes. Default: 1,048,576. */
-  readonly maxRecordBytes?: number;
 }
 
 /** A record of an in-memory topic, as text. */
@@ -53,19 +50,18 @@ export class InMemoryBroker {
   private readonly faults = new Faults();
   private readonly groups = new Map<string, ConsumerGroup>();
   private readonly redeliveryDelay: number;
-  private readonly maxRecordBytes: number;
   private waiting: (() => void)[] = [];
 
   constructor(options: InMemoryBrokerOptions = {}) {
-    this.log = new TopicLog(options.partitions ?? 3);
-    this.redeliveryDelay = options.redeliveryDelay ?? 100;
-    this.maxRecordBytes = options.maxRecordBytes ?? 1_048_576;
+    const { partitions = 3, maxRecordBytes = 1_048_576, redeliveryDelay = 100 } = options;
+    this.log = new TopicLog({ partitions, maxRecordBytes });
+    this.redeliveryDelay = redeliveryDelay;
   }
 
   /** What `OutboxModule.forRoot({ publisher })` takes. */
   publisher(): PublisherFactory {
-    const { log, faults, maxRecordBytes } = this;
-    return () => new InMemoryPublisher({ log, faults, maxRecordBytes, stored: () => this.wake() });
+    const { log, faults } = this;
+    return () => new InMemoryPublisher({ log, faults, stored: () => this.wake() });
   }
 
   /** What `app.connectMicroservice({ strategy })` takes. */
@@ -73,9 +69,9 @@ export class InMemoryBroker {
     return new InMemoryServer(this, options);
   }
 
-  /** Creates a topic ahead of its first use, for another number of partitions than the default. */
-  createTopic(topic: string, partitions: number): void {
-    this.log.partitions(topic, partitions);
+  /** Creates a topic ahead of its first use, where it should differ from the default. */
+  createTopic(topic: string, options: InMemoryTopicOptions = {}): void {
+    this.log.create(topic, options);
     this.wake();
   }
 

@@ -8,7 +8,6 @@ import type { TopicLog } from './topic-log';
 export interface InMemoryPublisherDeps {
   readonly log: TopicLog;
   readonly faults: Faults;
-  readonly maxRecordBytes: number;
   readonly stored: () => void;
 }
 
@@ -59,8 +58,9 @@ export class InMemoryPublisher implements Publisher {
     const refusal = refusalOf(record);
     if (refusal !== null) return refusal;
     if (effect === 'refused') return refused('FAULT', 'refused by a fault that was asked for');
-    if (estimateBytes(record) > this.deps.maxRecordBytes) {
-      return refused('MESSAGE_TOO_LARGE', `the record takes more than ${this.deps.maxRecordBytes} bytes`);
+    const limit = this.deps.log.maxRecordBytes(record.topic);
+    if (estimateBytes(record) > limit) {
+      return refused('MESSAGE_TOO_LARGE', `the record takes more than ${limit} bytes`);
     }
     const { topic, key, value, headers, timestamp } = record;
     const stored = this.deps.log.append(topic, { key, value, headers, timestamp });

@@ -20,16 +20,36 @@ export interface RecordToStore {
   readonly timestamp?: number;
 }
 
-/** The topics of an in-memory broker. */
+export interface InMemoryTopicOptions {
+  /** Default: 3. */
+  readonly partitions?: number;
+  /** Largest record that publishers may bring, in bytes. Default: 1,048,576. */
+  readonly maxRecordBytes?: number;
+}
+
+interface Topic {
+  readonly partitions: StoredRecord[][];
+  readonly maxRecordBytes: number;
+}
+
+/** The topics of an in-memory broker. A topic is created when it is asked for. */
 export class TopicLog {
-  private readonly topics = new Map<string, StoredRecord[][]>();
+  private readonly topics = new Map<string, Topic>();
   private keyless = 0;
 
-  constructor(private readonly partitionCount: number) {}
+  constructor(private readonly defaults: Required<InMemoryTopicOptions>) {}
 
-  /** The partitions of a topic, which is created when it is not there yet. */
-  partitions(topic: string, partitionCount = this.partitionCount): readonly (readonly StoredRecord[])[] {
-    return this.open(topic, partitionCount);
+  create(topic: string, options: InMemoryTopicOptions): void {
+    if (this.topics.has(topic)) throw new Error(`The topic ${topic} exists already`);
+    this.open(topic, options);
+  }
+
+  partitions(topic: string): readonly (readonly StoredRecord[])[] {
+    return this.open(topic).partitions;
+  }
+
+  maxRecordBytes(topic: string): number {
+    return this.open(topic).maxRecordBytes;
   }
 
   names(): string[] {
@@ -37,7 +57,7 @@ export class TopicLog {
   }
 
   append(topic: string, record: RecordToStore): StoredRecord {
-    const partitions = this.open(topic, this.partitionCount);
+    const { partitions } = this.open(topic);
     const key = toBytes(record.key ?? null);
     const partition = key === null ? this.keyless++ % partitions.length : partitionOf(key, partitions.length);
     const records = partitions[partition];
@@ -57,13 +77,13 @@ export class TopicLog {
     return stored;
   }
 
-  private open(topic: string, partitionCount: number): StoredRecord[][] {
-    let partitions = this.topics.get(topic);
-    if (partitions === undefined) {
-      partitions = Array.from({ length: partitionCount }, () => []);
-      this.topics.set(topic, partitions);
-    }
-    return partitions;
+  private open(name: string, options: InMemoryTopicOptions = {}): Topic {
+    const existing = this.topics.get(name);
+    if (existing !== undefined) return existing;
+    const { partitions, maxRecordBytes } = { ...this.defaults, ...options };
+    const topic = { partitions: Array.from({ length: partitions }, () => []), maxRecordBytes };
+    this.topics.set(name, topic);
+    return topic;
   }
 }
 

@@ -1,0 +1,92 @@
+import { Logger } from '@nestjs/common';
+import { publishBisecting, type TryOutcome } from '../bisect';
+import { refusalOf } from '../check';
+import { splitByBytes } from '../chunks';
+import { Deadline } from '../deadline';
+import { unknown } from '../outcome';
+import type { PublishOptions, PublishOutcome, Publisher, PublisherFactory, PublishRecord } from '../publisher';
+import { ClientLog } from './client-log';
+import { type KafkaPublisherOptions, resolveKafkaOptions, type ResolvedKafkaOptions } from './options';
+import { TopicWiseSender } from './topic-wise-sender';
+
+/** Milliseconds that `connect` waits for a broker. */
+const CONNECT_TIMEOUT = 10_000;
+/** Milliseconds that `close` waits for a running publish, and then for the goodbyes to the brokers. */
+const CLOSE_GRACE = 1_000;
+
+/**
+ * Publishes through kafkajs, each relay worker with a producer of its own.
+ *
+ * @example
+ * OutboxModule.forRoot({ publisher: kafkaPublisher({ clientId: 'orders', brokers: ['kafka:9092'] }) })
+ */
+export function kafkaPublisher(options: KafkaPublisherOptions): PublisherFactory {
+  const resolved = resolveKafkaOptions(options);
+  const log = new ClientLog(new Logger('KafkaPublisher'));
+  return () => new KafkaPublisher(resolved, log);
+}
+
+class KafkaPublisher implements Publisher {
+  private readonly sender: TopicWiseSender;
+  private running: { readonly deadline: Deadline; readonly done: Promise<unknown> } | null = null;
+  private closed = false;
+
+  constructor(
+    private readonly options: ResolvedKafkaOptions,
+    log: ClientLog,
+  ) {
+    this.sender = new TopicWiseSender(options, log);
+  }
+
+  async connect(): Promise<void> {
+    if (this.closed) throw new Error('The publisher is closed');
+    if (this.running !== null) return;
+    await this.run(CONNECT_TIMEOUT, (deadline) => this.sender.connect(deadline));
+  }
+
+  async publish(records: readonly PublishRecord[], options: PublishOptions): Promise<readonly PublishOutcome[]> {
+    if (this.running !== null) throw new Error('publish was called while another call was running');
+    return this.run(options.timeout, (deadline) => this.deliver(records, deadline));
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    const grace = new Deadline(CLOSE_GRACE);
+    if (this.running !== null) {
+      await grace.race(this.running.done);
+      this.running?.deadline.cut();
+      await this.running?.done;
+    }
+    await this.sender.close(grace);
+    grace.dispose();
+  }
+
+  private deliver(records: readonly PublishRecord[], deadline: Deadline): Promise<PublishOutcome[]> {
+    const trySend = async (batch: readonly PublishRecord[]): Promise<readonly TryOutcome[]> => {
+      if (this.closed) return batch.map(() => unknown('CLOSED', 'the publisher is closed'));
+      const sound = batch.filter((record) => refusalOf(record) === null);
+      const sent = sound.length === 0 ? [] : await this.sender.send(sound, deadline);
+      const outcomes = new Map(sound.map((record, index) => [record, sent[index]]));
+      return batch.map(
+        (record) => refusalOf(record) ?? outcomes.get(record) ?? unknown('NO_ANSWER', 'the client named no outcome'),
+      );
+    };
+    return publishBisecting(records, trySend, {
+      chunks: splitByBytes(records, this.options.maxRequestBytes),
+      expired: () => deadline.expired,
+    });
+  }
+
+  private async run<T>(timeout: number, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+    const deadline = new Deadline(timeout);
+    const result = work(deadline);
+    const running = { deadline, done: result.catch(() => undefined) };
+    this.running = running;
+    try {
+      return await result;
+    } finally {
+      deadline.dispose();
+      if (this.running === running) this.running = null;
+    }
+  }
+}

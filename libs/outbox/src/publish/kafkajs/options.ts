@@ -1,0 +1,76 @@
+import type { CompressionTypes, KafkaConfig, ProducerConfig } from 'kafkajs';
+
+/** Settings of the kafkajs producer that a publisher may use. */
+export interface KafkaProducerOptions extends Omit<ProducerConfig, 'transactionalId' | 'transactionTimeout' | 'retry'> {
+  /**
+   * Whether a topic that does not exist is created by the first message to it, as far as the brokers allow it.
+   * Default: false, its messages wait until somebody creates it with the partitions that it ought to have.
+   */
+  readonly allowAutoTopicCreation?: boolean;
+}
+
+/** What is the same in both forms of options. */
+export interface KafkaPublisherSettings {
+  readonly producer?: KafkaProducerOptions;
+  /**
+   * Uses Kafka's idempotent producer. It keeps a retry inside the client from storing a batch twice. It knows nothing
+   * of batches that were sent before by another producer, which is what a crash or a timeout of the relay comes to, so
+   * consumers need to recognise repeats all the same. Default: false.
+   */
+  readonly idempotent?: boolean;
+  /** Codec of the batches; all but gzip need a codec package registered with kafkajs. Default: none. */
+  readonly compression?: CompressionTypes;
+  /**
+   * Bytes of records that go into one request, before compression. A record that alone is larger is still sent, and
+   * the broker decides. Default: 900,000, which leaves room under the 1 MiB that Kafka takes by default.
+   */
+  readonly maxRequestBytes?: number;
+}
+
+/** kafkajs's own client options, as `new Kafka(…)` takes them. `retry` has no effect: the relay does the retrying. */
+export interface KafkaFlatOptions extends KafkaConfig, KafkaPublisherSettings {
+  readonly client?: never;
+  readonly send?: never;
+}
+
+/** The `options` of Nest's `ClientKafka` and `KafkaOptions`. Those that concern consumers are not looked at. */
+export interface KafkaNestOptions extends KafkaPublisherSettings {
+  readonly client: KafkaConfig;
+  /** `acks` other than -1 (all) is an error: a record counts as published when all in-sync replicas have it. */
+  readonly send?: { readonly acks?: number; readonly timeout?: number; readonly compression?: CompressionTypes };
+  readonly brokers?: never;
+}
+
+export type KafkaPublisherOptions = KafkaFlatOptions | KafkaNestOptions;
+
+export interface ResolvedKafkaOptions {
+  readonly client: KafkaConfig;
+  readonly producer: KafkaProducerOptions;
+  readonly idempotent: boolean;
+  readonly compression: CompressionTypes | undefined;
+  readonly maxRequestBytes: number;
+}
+
+const DEFAULT_MAX_REQUEST_BYTES = 900_000;
+
+export function resolveKafkaOptions(options: KafkaPublisherOptions): ResolvedKafkaOptions {
+  const acks = options.send?.acks ?? -1;
+  if (acks !== -1) throw new TypeError(`kafkaPublisher needs acks -1 (all in-sync replicas), not ${acks}`);
+  const maxRequestBytes = options.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES;
+  if (!(maxRequestBytes > 0)) throw new TypeError(`maxRequestBytes has to be a number above 0, not ${maxRequestBytes}`);
+  return {
+    client: clientOf(options),
+    producer: options.producer ?? {},
+    idempotent: options.idempotent ?? options.producer?.idempotent ?? false,
+    compression: options.compression ?? options.send?.compression,
+    maxRequestBytes,
+  };
+}
+
+function clientOf(options: KafkaPublisherOptions): KafkaConfig {
+  if (options.client !== undefined) return options.client;
+  const { client, send, producer, idempotent, compression, maxRequestBytes, ...config } = options;
+  void [client, send, producer, idempotent, compression, maxRequestBytes];
+  if (config.brokers === undefined) throw new TypeError('kafkaPublisher needs brokers');
+  return config;
+}

@@ -1,0 +1,212 @@
+import { Kafka, logLevel, type Message, type Producer, type RecordMetadata } from 'kafkajs';
+import type { Deadline } from '../deadline';
+import type { PublishRecord } from '../publisher';
+import type { ClientLog } from './client-log';
+import type { ResolvedKafkaOptions } from './options';
+import { Partitions } from './partitions';
+import { type PartitionAnswer, unitOf } from './produce-protocol';
+import { ProduceTap } from './produce-tap';
+import { ProducerSockets } from './producer-sockets';
+
+/** Tries of the client while it looks for a broker; each is short, and the deadline of a publish bounds them all. */
+const CLUSTER_RETRY = { initialRetryTime: 50, maxRetryTime: 500, retries: 4 };
+/** The least that kafkajs takes for an idempotent producer, and what makes one worthwhile. */
+const IDEMPOTENT_RETRY = { initialRetryTime: 50, maxRetryTime: 500, retries: 2 };
+
+/** What is known of a record after a send. */
+export interface SentRecord {
+  /** `undefined`: the client did not come as far as to choose one. */
+  readonly unit: string | undefined;
+  readonly partition: number | undefined;
+  /** `undefined`: the broker did not name the record's partition. */
+  readonly answer: PartitionAnswer | undefined;
+  /** Place among the records that were sent to the same partition. */
+  readonly index: number;
+}
+
+export interface Sent {
+  readonly records: readonly SentRecord[];
+  /** What the client threw, or `null`. */
+  readonly error: unknown;
+  /** The time was over before the client was done. */
+  readonly late: boolean;
+  /** Whether anything of the batch can have reached a broker. */
+  readonly written: boolean;
+}
+
+/** One producer of kafkajs, from its connection until it is stopped for good. */
+export class Session {
+  private readonly producer: Producer;
+  private readonly tap = new ProduceTap();
+  private readonly sockets: ProducerSockets;
+  private readonly partitions: Partitions;
+  private readonly known = new Set<string>();
+  private ended = false;
+
+  constructor(
+    private readonly options: ResolvedKafkaOptions,
+    log: ClientLog,
+  ) {
+    const { client, producer, idempotent } = options;
+    this.sockets = new ProducerSockets(this.tap, client.socketFactory);
+    this.partitions = new Partitions(producer.createPartitioner);
+    const kafka = new Kafka({
+      logLevel: logLevel.WARN,
+      logCreator: log.creator(() => this.ended),
+      ...client,
+      retry: CLUSTER_RETRY,
+      socketFactory: this.sockets.factory,
+    });
+    this.producer = kafka.producer({
+      ...(producer.metadataMaxAge === undefined ? {} : { metadataMaxAge: producer.metadataMaxAge }),
+      ...(producer.maxInFlightRequests === undefined ? {} : { maxInFlightRequests: producer.maxInFlightRequests }),
+      allowAutoTopicCreation: producer.allowAutoTopicCreation ?? false,
+      createPartitioner: this.partitions.createPartitioner,
+      idempotent,
+      // Not even one retry without idempotence: it would store again what the failed try had stored.
+      retry: idempotent ? IDEMPOTENT_RETRY : { retries: 0 },
+    });
+  }
+
+  /** Once stopped, a session sends nothing more and cannot be used again. */
+  get stopped(): boolean {
+    return this.ended;
+  }
+
+  /** Rejects, and stops the session, when no broker answers in time. */
+  async connect(deadline: Deadline): Promise<void> {
+    const connecting = settle(this.producer.connect());
+    const settled = await deadline.race(connecting);
+    if (settled?.value.error === null) return;
+    this.stop();
+    throw settled === null ? new Error('no broker answered in time') : settled.value.error;
+  }
+
+  /** Sends one batch, and returns when nothing of it is on its way any more. */
+  async send(records: readonly PublishRecord[], deadline: Deadline): Promise<Sent> {
+    this.tap.begin();
+    this.partitions.begin();
+    const messages = records.map(toMessage);
+    const sending = settle(
+      this.producer.sendBatch({
+        acks: -1,
+        // The broker gives up a little earlier than we do, so that its answer still arrives.
+        timeout: Math.max(1, Math.floor(deadline.remaining * 0.9)),
+        ...(this.options.compression === undefined ? {} : { compression: this.options.compression }),
+        topicMessages: byTopic(records, messages),
+      }),
+    );
+    const settled = await deadline.race(sending);
+    if (settled?.value.error === null) {
+      for (const { topic } of records) this.known.add(topic);
+      return this.report(records, messages, { error: null, late: false, named: settled.value.value });
+    }
+    await this.endFailedSend(records, messages, deadline, settled === null);
+    return this.report(records, messages, { error: settled?.value.error ?? null, late: settled === null });
+  }
+
+  /** Gives the connections back. */
+  async close(deadline: Deadline): Promise<void> {
+    if (!this.ended) await deadline.race(settle(this.producer.disconnect()));
+    this.stop();
+  }
+
+  stop(): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.sockets.stop();
+    // Its timers and its cached metadata go as well; it has no socket left to wait for.
+    void settle(this.producer.disconnect());
+  }
+
+  /** After an error requests to other brokers may still be on their way, or about to be written. */
+  private async endFailedSend(
+    records: readonly PublishRecord[],
+    messages: readonly Message[],
+    deadline: Deadline,
+    late: boolean,
+  ): Promise<void> {
+    if (late) return this.stop();
+    const wholly = records.every((record, index) => this.tap.wasWritten(this.unit(record, messages[index]) ?? ''));
+    if (!wholly) this.sockets.seal();
+    await deadline.race(this.tap.quiet());
+    const answered = records.every((record, index) => {
+      const unit = this.unit(record, messages[index]);
+      return unit !== undefined && this.tap.answerOf(unit) !== undefined;
+    });
+    // kafkajs counts a failed batch of an idempotent producer as not sent, though parts may be stored: its sequence
+    // numbers are wrong from then on, and the broker would drop new records as repeats.
+    const reusable = answered && !this.options.idempotent;
+    // A batch that failed while its topic was being looked up leaves no trace in the client.
+    const untouched = !this.tap.anythingWritten && records.every(({ topic }) => !this.known.has(topic));
+    if (!reusable && !untouched) this.stop();
+  }
+
+  private report(
+    records: readonly PublishRecord[],
+    messages: readonly Message[],
+    sent: { error: unknown; late: boolean; named?: readonly RecordMetadata[] | undefined },
+  ): Sent {
+    const named = sent.named === undefined ? undefined : answersOf(sent.named);
+    const counts = new Map<string, number>();
+    return {
+      error: sent.error,
+      late: sent.late,
+      written: this.tap.anythingWritten || named !== undefined,
+      records: records.map((record, position) => {
+        const message = messages[position];
+        const partition = message === undefined ? undefined : this.partitions.of(message);
+        if (partition === undefined) return { unit: undefined, partition, answer: undefined, index: 0 };
+        const unit = unitOf(record.topic, partition);
+        const index = counts.get(unit) ?? 0;
+        counts.set(unit, index + 1);
+        return { unit, partition, answer: named === undefined ? this.tap.answerOf(unit) : named.get(unit), index };
+      }),
+    };
+  }
+
+  private unit(record: PublishRecord, message: Message | undefined): string | undefined {
+    const partition = message === undefined ? undefined : this.partitions.of(message);
+    return partition === undefined ? undefined : unitOf(record.topic, partition);
+  }
+}
+
+type Settled<T> = { readonly error: null; readonly value: T } | { readonly error: unknown; readonly value?: undefined };
+
+/** A promise that never rejects: nobody may be listening any more when it settles. */
+function settle<T>(promise: Promise<T>): Promise<Settled<T>> {
+  return promise.then(
+    (value) => ({ error: null, value }),
+    (error: unknown) => ({ error: error ?? new Error('the client failed without saying why') }),
+  );
+}
+
+function toMessage(record: PublishRecord): Message {
+  return {
+    key: record.key,
+    value: record.value,
+    headers: { ...record.headers },
+    timestamp: String(record.timestamp),
+  };
+}
+
+function byTopic(records: readonly PublishRecord[], messages: readonly Message[]) {
+  const topics = new Map<string, Message[]>();
+  records.forEach(({ topic }, index) => {
+    const message = messages[index];
+    if (message === undefined) return;
+    const of = topics.get(topic);
+    if (of === undefined) topics.set(topic, [message]);
+    else of.push(message);
+  });
+  return [...topics].map(([topic, of]) => ({ topic, messages: of }));
+}
+
+function answersOf(metadata: readonly RecordMetadata[]): Map<string, PartitionAnswer> {
+  return new Map(
+    metadata.map(({ topicName, partition, errorCode, baseOffset }) => {
+      const offset = baseOffset === undefined ? -1n : BigInt(baseOffset);
+      return [unitOf(topicName, partition), { errorCode, baseOffset: offset < 0n ? null : offset }] as const;
+    }),
+  );
+}

@@ -1,0 +1,128 @@
+import type { TryOutcome } from '../bisect';
+import type { Deadline } from '../deadline';
+import { acknowledged, unknown, type Unknown } from '../outcome';
+import type { PublishRecord } from '../publisher';
+import { codeOf, outcomeOfCode, outcomeOfError, rootOf } from './classify';
+import type { ClientLog } from './client-log';
+import type { ResolvedKafkaOptions } from './options';
+import { type Sent, type SentRecord, Session } from './session';
+
+/**
+ * Sends a batch so that what is wrong with one topic or partition does not hold back the others. kafkajs gives up the
+ * whole batch, before anything of it is written, when one of its topics is missing or one leader cannot be reached.
+ */
+export class TopicWiseSender {
+  private session: Session | null = null;
+  /** Topics that failed the last time are sent apart until one passes. */
+  private readonly apart = new Set<string>();
+  /** Within one deadline the brokers are looked for once. */
+  private unreachable: { readonly deadline: Deadline; readonly outcome: Unknown } | null = null;
+
+  constructor(
+    private readonly options: ResolvedKafkaOptions,
+    private readonly log: ClientLog,
+  ) {}
+
+  async connect(deadline: Deadline): Promise<Session> {
+    if (this.session === null || this.session.stopped) {
+      const session = new Session(this.options, this.log);
+      this.session = session;
+      await session.connect(deadline);
+    }
+    return this.session;
+  }
+
+  async close(grace: Deadline): Promise<void> {
+    await this.session?.close(grace);
+  }
+
+  /** One try for each record. */
+  async send(records: readonly PublishRecord[], deadline: Deadline): Promise<TryOutcome[]> {
+    const outcomes = new Map<PublishRecord, TryOutcome>();
+    const groups = splitBy(records, ({ topic }) => (this.apart.has(topic) ? topic : ''));
+    for (const group of groups) await this.sendGroup(group, deadline, outcomes);
+    return records.map((record) => outcomes.get(record) ?? unknown('NO_ANSWER', 'the client named no outcome'));
+  }
+
+  private async sendGroup(
+    records: readonly PublishRecord[],
+    deadline: Deadline,
+    outcomes: Map<PublishRecord, TryOutcome>,
+  ): Promise<void> {
+    const session = await this.reach(deadline);
+    if ('status' in session) {
+      for (const record of records) outcomes.set(record, session);
+      return;
+    }
+    const sent = await session.send(records, deadline);
+    const parts = deadline.expired ? [] : partsOf(records, sent);
+    if (parts.length > 1) {
+      for (const part of parts) await this.sendGroup(part, deadline, outcomes);
+      return;
+    }
+    records.forEach((record, index) => outcomes.set(record, outcomeOf(sent, sent.records[index])));
+    this.remember(records, sent);
+  }
+
+  private async reach(deadline: Deadline): Promise<Session | Unknown> {
+    if (this.unreachable?.deadline === deadline) return this.unreachable.outcome;
+    try {
+      return await this.connect(deadline);
+    } catch (error) {
+      const root = rootOf(error);
+      const outcome = unknown(codeOf(root), `no connection to Kafka: ${root.message}`);
+      this.unreachable = { deadline, outcome };
+      return outcome;
+    }
+  }
+
+  private remember(records: readonly PublishRecord[], sent: Sent): void {
+    const topics = new Set(records.map(({ topic }) => topic));
+    const [topic] = topics;
+    if (topics.size > 1 || topic === undefined) return;
+    if (sent.error === null || sent.written) {
+      this.apart.delete(topic);
+      return;
+    }
+    this.apart.add(topic);
+    if (codeOf(rootOf(sent.error)) === 'UNKNOWN_TOPIC_OR_PARTITION') {
+      this.log.warn(`The topic ${topic} does not exist: its messages wait until it is created`);
+    }
+  }
+}
+
+/** What a batch falls apart into when the client gave it up before anything was written. */
+function partsOf(records: readonly PublishRecord[], sent: Sent): PublishRecord[][] {
+  if (sent.error === null || sent.written) return [];
+  const topics = splitBy(records, ({ topic }) => topic);
+  if (topics.length > 1) return topics;
+  const units = new Map(records.map((record, index) => [record, sent.records[index]?.unit ?? '']));
+  const parts = splitBy(records, (record) => units.get(record) ?? '');
+  // In any order: where time runs out, it should not always be for the same partitions.
+  return parts.map((part) => ({ part, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ part }) => part);
+}
+
+function outcomeOf(sent: Sent, record: SentRecord | undefined): TryOutcome {
+  const { unit, partition, answer, index } = record ?? {};
+  if (unit !== undefined && partition !== undefined && answer !== undefined) {
+    if (answer.errorCode !== 0) return outcomeOfCode(answer.errorCode, unit);
+    return acknowledged(partition, answer.baseOffset === null ? null : String(answer.baseOffset + BigInt(index ?? 0)));
+  }
+  if (sent.late) return unknown('TIMEOUT', 'Kafka did not answer in time');
+  if (sent.error === null) return unknown('NOT_NAMED', 'the client reported success without naming the record');
+  const outcome = outcomeOfError(sent.error);
+  // What may have been written may be stored; only what certainly was not can be refused for the topic's sake.
+  return sent.written && outcome.status === 'refused' ? unknown(outcome.failure.code, outcome.failure.message) : outcome;
+}
+
+/** Groups by a name, the empty one first, each group in the order of its records. */
+function splitBy(records: readonly PublishRecord[], nameOf: (record: PublishRecord) => string): PublishRecord[][] {
+  const groups = new Map<string, PublishRecord[]>();
+  for (const record of records) {
+    const name = nameOf(record);
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [record]);
+    else group.push(record);
+  }
+  return [...groups].sort(([a], [b]) => (a === '' ? -1 : b === '' ? 1 : 0)).map(([, group]) => group);
+}

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { type Admin, Kafka, logLevel } from 'kafkajs';
+import type { ReadRecord, TopicOptions } from './publisher-acceptance';
+
+/** Looks at a Kafka broker with a plain client. */
+export class KafkaBroker {
+  private readonly kafka: Kafka;
+  private readonly admin: Admin;
+
+  constructor(readonly brokers: string[]) {
+    this.kafka = new Kafka({ clientId: 'onlooker', brokers, logLevel: logLevel.NOTHING });
+    this.admin = this.kafka.admin();
+  }
+
+  async connect(): Promise<this> {
+    await this.admin.connect();
+    return this;
+  }
+
+  async close(): Promise<void> {
+    await this.admin.disconnect();
+  }
+
+  async createTopic({ partitions = 3, maxRecordBytes }: TopicOptions = {}, topic = `t-${randomUUID()}`): Promise<string> {
+    const configEntries =
+      maxRecordBytes === undefined ? [] : [{ name: 'max.message.bytes', value: String(maxRecordBytes) }];
+    await this.admin.createTopics({ topics: [{ topic, numPartitions: partitions, configEntries }], waitForLeaders: true });
+    return topic;
+  }
+
+  async deleteTopic(topic: string): Promise<void> {
+    await this.admin.deleteTopics({ topics: [topic] });
+  }
+
+  /** Number of records on the topic. */
+  async count(topic: string): Promise<number> {
+    return (await this.admin.fetchTopicOffsets(topic)).reduce((sum, { offset }) => sum + Number(offset), 0);
+  }
+
+  /** Everything that is on the topic now. */
+  async read(topic: string): Promise<ReadRecord[]> {
+    const count = await this.count(topic);
+    if (count === 0) return [];
+    const consumer = this.kafka.consumer({ groupId: `onlooker-${randomUUID()}`, maxWaitTimeInMs: 100 });
+    const records: ReadRecord[] = [];
+    try {
+      await consumer.connect();
+      await consumer.subscribe({ topic, fromBeginning: true });
+      await new Promise<void>((resolve, reject) => {
+        consumer
+          .run({
+            eachMessage: async ({ partition, message: { offset, key, value, headers, timestamp } }) => {
+              records.push({
+                partition,
+                offset,
+                key: key === null ? null : key.toString(),
+                value: value === null ? null : value.toString(),
+                headers: Object.entries(headers ?? {}).map(([name, bytes]) => [name, String(bytes)] as const),
+                timestamp: Number(timestamp),
+              });
+              if (records.length === count) resolve();
+            },
+          })
+          .catch(reject);
+      });
+    } finally {
+      await consumer.disconnect();
+    }
+    return records.sort((a, b) => a.partition - b.partition || Number(a.offset) - Number(b.offset));
+  }
+}
