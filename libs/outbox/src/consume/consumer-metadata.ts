@@ -1,0 +1,11 @@
+import type { Type } from '@nestjs/common';
+
+/** Where `@IdempotentConsumer` leaves its {@link ConsumerMetadata}. */
+export const CONSUMER = 'nestjs-transactional-outbox:consumer';
+
+/** What the interceptor knows of a handler. */
+export interface ConsumerMetadata {
+  readonly name: string;
+  /** The wanted events by their type; `undefined`: every message. */
+  readonly events: ReadonlyMap<string, Type<object>> | undefined;
+}

@@ -1,0 +1,139 @@
+/** Every code that an {@link OutboxError} can carry. `docs/errors.md` says what to do about each. */
+export type OutboxErrorCode =
+  | 'OUTBOX_OPTIONS_INVALID'
+  | 'OUTBOX_MODULE_DUPLICATE'
+  | 'OUTBOX_DATA_SOURCE_MISSING'
+  | 'OUTBOX_DATABASE_UNSUPPORTED'
+  | 'OUTBOX_TABLES_MISSING'
+  | 'OUTBOX_LANES_MISMATCH'
+  | 'OUTBOX_NOT_INJECTED'
+  | 'OUTBOX_EVENT_NOT_DECORATED'
+  | 'OUTBOX_EVENT_INVALID'
+  | 'OUTBOX_EVENT_NOT_SERIALISABLE'
+  | 'OUTBOX_EVENT_TOO_LARGE'
+  | 'OUTBOX_NO_TRANSACTION'
+  | 'OUTBOX_TRANSACTION_CLOSED'
+  | 'OUTBOX_TRANSACTION_DOOMED'
+  | 'OUTBOX_ISOLATION_CONFLICT'
+  | 'OUTBOX_SQLITE_NESTED_TRANSACTION'
+  | 'OUTBOX_MESSAGE_ID_MISSING'
+  | 'OUTBOX_MESSAGE_ID_INVALID';
+
+/** What every error of this library is: a stable code, whether trying again can help, and the cause. */
+export abstract class OutboxError extends Error {
+  abstract readonly code: OutboxErrorCode;
+  /** Whether the same call may succeed when it is made again. */
+  readonly retryable: boolean = false;
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** An option is unknown, missing or of the wrong kind. Thrown at boot. */
+export class OutboxOptionsError extends OutboxError {
+  readonly code = 'OUTBOX_OPTIONS_INVALID';
+}
+
+/** The module was imported twice for one data source. Thrown at boot. */
+export class OutboxModuleDuplicateError extends OutboxError {
+  readonly code = 'OUTBOX_MODULE_DUPLICATE';
+}
+
+/** The app provides no data source of that name. Thrown at boot. */
+export class DataSourceMissingError extends OutboxError {
+  readonly code = 'OUTBOX_DATA_SOURCE_MISSING';
+}
+
+/** The database is of a kind or version that the outbox does not work with. Thrown at boot. */
+export class DatabaseUnsupportedError extends OutboxError {
+  readonly code = 'OUTBOX_DATABASE_UNSUPPORTED';
+}
+
+/** The outbox tables are not there. Thrown at boot. */
+export class TablesMissingError extends OutboxError {
+  readonly code = 'OUTBOX_TABLES_MISSING';
+}
+
+/** The tables were made for another number of lanes than the options say. Thrown at boot. */
+export class LanesMismatchError extends OutboxError {
+  readonly code = 'OUTBOX_LANES_MISMATCH';
+}
+
+/** A decorated method was called on an object that Nest did not make, or in an app without the module. */
+export class OutboxNotInjectedError extends OutboxError {
+  readonly code = 'OUTBOX_NOT_INJECTED';
+}
+
+/** An object was emitted whose class has no `@OutboxEvent`. */
+export class EventNotDecoratedError extends OutboxError {
+  readonly code = 'OUTBOX_EVENT_NOT_DECORATED';
+}
+
+/** An event failed validation; `fields` names what and why. Nothing of the transaction stays. */
+export class EventInvalidError extends OutboxError {
+  readonly code = 'OUTBOX_EVENT_INVALID';
+
+  constructor(
+    message: string,
+    /** Path of each field that failed, with the reasons. */
+    readonly fields: Readonly<Record<string, readonly string[]>>,
+  ) {
+    super(message);
+  }
+}
+
+/** An event holds something that JSON would lose or change; `path` says where. */
+export class EventNotSerialisableError extends OutboxError {
+  readonly code = 'OUTBOX_EVENT_NOT_SERIALISABLE';
+
+  constructor(
+    message: string,
+    /** Where in the event, such as `$.lines[2].total`. */
+    readonly path: string,
+  ) {
+    super(message);
+  }
+}
+
+/** The serialised event is larger than `maxMessageBytes`. */
+export class EventTooLargeError extends OutboxError {
+  readonly code = 'OUTBOX_EVENT_TOO_LARGE';
+}
+
+/** An event was emitted, or MANDATORY asked for, where no transaction is open. */
+export class NoTransactionError extends OutboxError {
+  readonly code = 'OUTBOX_NO_TRANSACTION';
+}
+
+/** Work went on after its transaction had ended. The statement was not sent. */
+export class TransactionClosedError extends OutboxError {
+  readonly code = 'OUTBOX_TRANSACTION_CLOSED';
+}
+
+/** The database had undone the transaction, or a part of it, before the commit; `cause` is why. Nothing stays. */
+export class TransactionDoomedError extends OutboxError {
+  readonly code = 'OUTBOX_TRANSACTION_DOOMED';
+  override readonly retryable = true;
+}
+
+/** A joined transaction was asked to run at another isolation level than it has. */
+export class IsolationConflictError extends OutboxError {
+  readonly code = 'OUTBOX_ISOLATION_CONFLICT';
+}
+
+/** SQLite has one connection, so a second transaction inside a first would wait for itself. */
+export class SqliteNestedTransactionError extends OutboxError {
+  readonly code = 'OUTBOX_SQLITE_NESTED_TRANSACTION';
+}
+
+/** A consumed message carries no id to recognise repeats by. */
+export class MessageIdMissingError extends OutboxError {
+  readonly code = 'OUTBOX_MESSAGE_ID_MISSING';
+}
+
+/** A message id is too long, or not of the form asked for. */
+export class MessageIdInvalidError extends OutboxError {
+  readonly code = 'OUTBOX_MESSAGE_ID_INVALID';
+}

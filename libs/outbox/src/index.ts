@@ -1,0 +1,47 @@
+export { IdempotentConsumer, type IdempotentConsumerOptions } from './consume/idempotent-consumer.decorator';
+export { type Consumed, IdempotentRunner } from './consume/idempotent-runner';
+export {
+  DatabaseUnsupportedError,
+  DataSourceMissingError,
+  EventInvalidError,
+  EventNotDecoratedError,
+  EventNotSerialisableError,
+  EventTooLargeError,
+  IsolationConflictError,
+  LanesMismatchError,
+  MessageIdInvalidError,
+  MessageIdMissingError,
+  NoTransactionError,
+  OutboxError,
+  type OutboxErrorCode,
+  OutboxModuleDuplicateError,
+  OutboxNotInjectedError,
+  OutboxOptionsError,
+  SqliteNestedTransactionError,
+  TablesMissingError,
+  TransactionClosedError,
+  TransactionDoomedError,
+} from './errors';
+export type { LoggedMessage, OutboxMessage } from './event/message';
+export { OutboxEvent, type OutboxEventOptions } from './event/outbox-event.decorator';
+export { OutboxHealth, type OutboxHealthReport } from './observe/outbox-health';
+export type { OutboxModuleAsyncOptions, OutboxModuleOptions } from './options';
+export { OutboxModule } from './outbox.module';
+export type {
+  Publisher,
+  PublisherFactory,
+  PublishFailure,
+  PublishOptions,
+  PublishOutcome,
+  PublishRecord,
+} from './publish/publisher';
+export { Relay, type RelayStatus } from './relay/relay';
+export type { RelayOptions } from './relay/relay-options';
+export { outboxMigrations } from './store/migration';
+export type { Backlog, Order } from './store/outbox-store';
+export type { SchemaOptions, TableNames } from './store/tables';
+export { Transactional, type TransactionalOptions } from './transaction/transactional.decorator';
+export type { IsolationLevel, Propagation, TransactionOptions } from './transaction/transaction-options';
+export { TransactionRunner } from './transaction/transaction-runner';
+export { type Emitted, EmitsEvent, type EmitsEventOptions, type EventFields } from './write/emits-event.decorator';
+export { type EmitOptions, Outbox } from './write/outbox';

@@ -1,0 +1,41 @@
+import type { DataSource } from 'typeorm';
+import type { Relay, RelayStatus } from '../relay/relay';
+import type { Backlog, OutboxStore } from '../store/outbox-store';
+
+export interface OutboxHealthReport {
+  /**
+   * - `up`: messages flow.
+   * - `degraded`: the app works, and messages wait: the broker is away, or messages are dead.
+   * - `down`: the database does not answer.
+   */
+  readonly status: 'up' | 'degraded' | 'down';
+  /** `null` when the database does not answer. */
+  readonly backlog: Backlog | null;
+  readonly relay: RelayStatus;
+  /** Why the status is not `up`. */
+  readonly reasons: readonly string[];
+}
+
+/** Says how the outbox is. */
+export class OutboxHealth {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly store: OutboxStore,
+    private readonly relay: Relay,
+  ) {}
+
+  /** Looks at the tables and the relay. Never rejects. */
+  async check(): Promise<OutboxHealthReport> {
+    const relay = this.relay.status();
+    const reasons: string[] = [];
+    let backlog: Backlog | null = null;
+    try {
+      backlog = await this.store.backlog(this.dataSource);
+      if (backlog.dead > 0) reasons.push(`${backlog.dead} messages are dead`);
+    } catch (error) {
+      reasons.push(`the database does not answer: ${error instanceof Error ? error.message : String(error)}`);
+    }
+    if (relay.trouble) reasons.push(`${relay.trouble.stage}: ${relay.trouble.message}`);
+    return { status: backlog ? (reasons.length > 0 ? 'degraded' : 'up') : 'down', backlog, relay, reasons };
+  }
+}

@@ -1,0 +1,99 @@
+import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency } from '@nestjs/common';
+import { OutboxOptionsError } from './errors';
+import type { PublisherFactory } from './publish/publisher';
+import { DEFAULT_RELAY_OPTIONS, type RelayOptions } from './relay/relay-options';
+import type { Order } from './store/outbox-store';
+import { laneCount, type SchemaOptions, type TableNames, tableNames } from './store/tables';
+
+export interface OutboxModuleOptions extends SchemaOptions {
+  /** Name of the data source, as given to `TypeOrmModule`. Default `default`. */
+  readonly dataSource?: string;
+  /** The road to the broker, such as `kafkaPublisher({ … })`. */
+  readonly publisher: PublisherFactory;
+  /** Makes the tables at boot where they are missing, for development and tests. Default false: run the migrations. */
+  readonly createTables?: boolean;
+  /**
+   * `commit`: messages of one key are published in the order in which their transactions committed. It costs a short
+   * lock at the end of each transaction. `none`: no such order between transactions that overlap. Default `commit`.
+   */
+  readonly order?: Order;
+  /** Largest message in bytes (payload, key, headers). Default 1,000,000: just under Kafka's limit of 1 MiB. */
+  readonly maxMessageBytes?: number;
+  readonly relay?: RelayOptions;
+}
+
+export interface OutboxModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  /** Name of the data source, as given to `TypeOrmModule`. Default `default`. */
+  readonly dataSource?: string;
+  readonly inject?: (InjectionToken | OptionalFactoryDependency)[];
+  readonly useFactory: (
+    ...args: never[]
+  ) => Omit<OutboxModuleOptions, 'dataSource'> | Promise<Omit<OutboxModuleOptions, 'dataSource'>>;
+}
+
+/** The options, complete and checked. */
+export interface ResolvedOptions {
+  readonly publisher: PublisherFactory;
+  readonly tables: TableNames;
+  readonly lanes: number;
+  readonly createTables: boolean;
+  readonly order: Order;
+  readonly maxMessageBytes: number;
+  readonly relay: Required<RelayOptions>;
+}
+
+const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
+  dataSource: true,
+  publisher: true,
+  tables: true,
+  lanes: true,
+  createTables: true,
+  order: true,
+  maxMessageBytes: true,
+  relay: true,
+};
+
+/** @throws OutboxOptionsError naming the option */
+export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
+  assertKnown(options, OPTIONS, '');
+  if (typeof options.publisher !== 'function') {
+    throw new OutboxOptionsError('publisher is missing: give kafkaPublisher({ … }) or a function that makes one.');
+  }
+  const { createTables = false, order = 'commit', maxMessageBytes = 1_000_000 } = options;
+  if (typeof createTables !== 'boolean') throw new OutboxOptionsError('createTables must be true or false.');
+  if (order !== 'commit' && order !== 'none') throw new OutboxOptionsError('order must be "commit" or "none".');
+  assertWhole('maxMessageBytes', maxMessageBytes, 1);
+  return {
+    publisher: options.publisher,
+    tables: tableNames(options),
+    lanes: laneCount(options),
+    createTables,
+    order,
+    maxMessageBytes,
+    relay: resolveRelay(options.relay ?? {}),
+  };
+}
+
+function resolveRelay(options: RelayOptions): Required<RelayOptions> {
+  assertKnown(options, DEFAULT_RELAY_OPTIONS, 'relay.');
+  const relay = { ...DEFAULT_RELAY_OPTIONS, ...options };
+  const { enabled, ...numbers } = relay;
+  if (typeof enabled !== 'boolean') throw new OutboxOptionsError('relay.enabled must be true or false.');
+  for (const [name, value] of Object.entries(numbers)) assertWhole(`relay.${name}`, value, 1);
+  return relay;
+}
+
+function assertKnown(options: object, known: object, prefix: string): void {
+  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(known, name));
+  if (unknown.length > 0) {
+    throw new OutboxOptionsError(
+      `Unknown option ${prefix}${unknown.join(', ')}. Known are: ${Object.keys(known).join(', ')}.`,
+    );
+  }
+}
+
+function assertWhole(name: string, value: unknown, least: number): void {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
+    throw new OutboxOptionsError(`${name} must be a whole number of at least ${least}, not ${String(value)}.`);
+  }
+}

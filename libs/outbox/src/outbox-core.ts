@@ -1,0 +1,57 @@
+import type { DataSource } from 'typeorm';
+import { IdempotentRunner } from './consume/idempotent-runner';
+import { OutboxHealth } from './observe/outbox-health';
+import type { ResolvedOptions } from './options';
+import { PooledClaimSessions, SerialClaimSessions } from './relay/claim-sessions';
+import { Relay } from './relay/relay';
+import { detectDialect } from './store/detect-dialect';
+import { createTables } from './store/migration';
+import { OutboxStore } from './store/outbox-store';
+import { AmbientTransactions } from './transaction/ambient-transactions';
+import { TransactionRunner } from './transaction/transaction-runner';
+import { Outbox } from './write/outbox';
+
+/** The parts of one data source's outbox, put together. */
+export class OutboxCore {
+  readonly transactions: TransactionRunner;
+  readonly outbox: Outbox;
+  readonly idempotent: IdempotentRunner;
+  readonly relay: Relay;
+  readonly health: OutboxHealth;
+  private readonly ambient: AmbientTransactions;
+
+  private constructor(options: ResolvedOptions, dataSource: DataSource, store: OutboxStore) {
+    this.ambient = new AmbientTransactions(dataSource, {
+      flush: (queryRunner, messages) => store.add(queryRunner, messages),
+      onWritten: () => this.relay.wake(),
+    });
+    this.transactions = new TransactionRunner(this.ambient);
+    this.outbox = new Outbox(this.ambient, options.maxMessageBytes);
+    this.idempotent = new IdempotentRunner(this.ambient, this.transactions, store);
+    const concurrency = this.ambient.serial ? 1 : options.relay.concurrency;
+    const sessions = this.ambient.serial
+      ? new SerialClaimSessions(store, this.ambient)
+      : new PooledClaimSessions(store, dataSource.options, concurrency);
+    this.relay = new Relay(sessions, options.publisher, { ...options.relay, concurrency });
+    this.health = new OutboxHealth(dataSource, store, this.relay);
+  }
+
+  /**
+   * Looks at the database and joins the data source.
+   *
+   * @throws DatabaseUnsupportedError, TablesMissingError, LanesMismatchError
+   */
+  static async create(options: ResolvedOptions, dataSource: DataSource): Promise<OutboxCore> {
+    const dialect = await detectDialect(dataSource.options, dataSource, options.tables);
+    if (options.createTables) await createTables(dataSource, dialect, options.lanes);
+    const store = new OutboxStore(dialect, options.lanes, options.order);
+    await store.check(dataSource);
+    const core = new OutboxCore(options, dataSource, store);
+    core.ambient.join();
+    return core;
+  }
+
+  onApplicationShutdown(): void {
+    this.ambient.leave();
+  }
+}

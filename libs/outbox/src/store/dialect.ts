@@ -1,0 +1,100 @@
+import type { OutboxMessage } from '../event/message';
+import type { TableNames } from './tables';
+
+/** Sends statements: a query runner, or a data source where no transaction is needed. */
+export interface Sql {
+  query(statement: string, parameters?: unknown[]): Promise<unknown>;
+}
+
+/** A message on its way into the log. */
+export interface NewMessage {
+  readonly message: OutboxMessage;
+  readonly lane: number;
+  /** What it weighs in a batch. */
+  readonly bytes: number;
+}
+
+/**
+ * What differs between databases. Everything else is the same SQL, written with `?` for parameters.
+ */
+export interface Dialect {
+  readonly name: 'mysql' | 'mariadb' | 'postgres' | 'sqlite';
+  /** Tables with their schema, quoted. */
+  readonly tables: TableNames;
+  /** The current UTC time, as an expression. */
+  readonly now: string;
+  /** The UTC time in so many milliseconds, as an expression with one parameter. */
+  readonly nowPlusMs: string;
+  /** A time column as milliseconds since 1970. */
+  epochMs(column: string): string;
+  /** A bigint column as decimal text. */
+  idText(column: string): string;
+  /** The statement with its parameters as the driver wants them. */
+  bind(sql: string): string;
+  /** The statements that make the tables. Each can run again. */
+  createTables(lanes: number): readonly string[];
+  dropTables(): readonly string[];
+  /** Waits for the order buckets, given in ascending order, and keeps them until the transaction ends. */
+  lockBuckets(sql: Sql, buckets: readonly number[]): Promise<void>;
+  /** Appends to the log and to the pending table. */
+  insertMessages(sql: Sql, messages: readonly NewMessage[]): Promise<void>;
+  /** Locks up to `limit` free lanes, from `first` on, that have something to send. */
+  lockLanes(sql: Sql, first: number, limit: number): Promise<readonly number[]>;
+  /** One query that reads several ranges, each with its own limit. */
+  unionAll(queries: readonly string[]): string;
+  /** Records the message; false when it is recorded already. Waits for another transaction that is about to. */
+  insertConsumed(sql: Sql, consumer: string, messageId: string): Promise<boolean>;
+}
+
+/** Columns that a new message fills, in this order. */
+export const MESSAGE_COLUMNS = [
+  'message_id',
+  'aggregate_type',
+  'aggregate_id',
+  'message_key',
+  'tenant_id',
+  'traceparent',
+  'correlation_id',
+  'causation_id',
+  'event_type',
+  'topic',
+  'headers',
+  'payload',
+] as const;
+
+/** The values of {@link MESSAGE_COLUMNS}. */
+export function messageValues(message: OutboxMessage): (string | null)[] {
+  return [
+    message.messageId,
+    message.aggregateType,
+    message.aggregateId,
+    message.key,
+    message.tenantId,
+    message.traceparent,
+    message.correlationId,
+    message.causationId,
+    message.type,
+    message.topic,
+    Object.keys(message.headers).length > 0 ? JSON.stringify(message.headers) : null,
+    message.payload,
+  ];
+}
+
+/** The condition under which a lane, called `l`, has something to send. */
+export function laneHasWork({ tables, now }: Pick<Dialect, 'tables' | 'now'>): string {
+  // Scalar subqueries, since EXISTS becomes a semi-join on MySQL, which reads every pending row.
+  return (
+    `((SELECT p.id FROM ${tables.pending} p WHERE p.lane = l.lane ORDER BY p.lane, p.id LIMIT 1) IS NOT NULL ` +
+    `OR (SELECT h.lane FROM ${tables.hold} h WHERE h.lane = l.lane AND h.retry_at <= ${now} LIMIT 1) IS NOT NULL)`
+  );
+}
+
+/** Tables by their quoted names. */
+export function quotedTables(tables: TableNames, quote: (name: string) => string): TableNames {
+  return Object.fromEntries(Object.entries(tables).map(([key, name]) => [key, quote(name)])) as unknown as TableNames;
+}
+
+/** `lanes` numbers from 0, as rows of a VALUES list. */
+export function numberRows(count: number): string {
+  return Array.from({ length: count }, (_, index) => `(${index})`).join(', ');
+}

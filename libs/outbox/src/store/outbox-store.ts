@@ -1,0 +1,122 @@
+import { LanesMismatchError, TablesMissingError } from '../errors';
+import { messageBytes } from '../event/event-to-message';
+import { slotOf } from '../event/hash';
+import type { OutboxMessage } from '../event/message';
+import type { Dialect, NewMessage, Sql } from './dialect';
+import { ORDER_BUCKETS } from './tables';
+
+/** Whether the ids of one key follow the order in which transactions commit. */
+export type Order = 'commit' | 'none';
+
+/** A statement stays below the smallest common packet limits and parameter counts. */
+const MAX_ROWS = 500;
+const MAX_BYTES = 4 * 1024 * 1024;
+
+/** What the outbox counts of itself. */
+export interface Backlog {
+  /** Messages that wait to be sent, held ones not counted. */
+  readonly pending: number;
+  /** Messages of keys whose first message was refused and is retried. */
+  readonly held: number;
+  /** Messages that were given up after the last attempt. */
+  readonly dead: number;
+  /** Age in ms of the oldest message that is not sent; `null` when there is none. */
+  readonly oldestAge: number | null;
+}
+
+/** The tables, for those who write and look. Relays work on them through a {@link ClaimSession}. */
+export class OutboxStore {
+  constructor(
+    readonly dialect: Dialect,
+    readonly lanes: number,
+    private readonly order: Order,
+  ) {}
+
+  /** @throws TablesMissingError, LanesMismatchError */
+  async check(sql: Sql): Promise<void> {
+    const { tables } = this.dialect;
+    let lanes: number;
+    try {
+      for (const table of [tables.message, tables.pending, tables.hold, tables.held, tables.consumed]) {
+        await sql.query(`SELECT 1 FROM ${table} WHERE 1 = 0`);
+      }
+      const rows = (await sql.query(`SELECT COUNT(*) AS count FROM ${tables.lane}`)) as { count: string | number }[];
+      lanes = Number(rows[0]?.count);
+    } catch (error) {
+      throw new TablesMissingError(
+        'The outbox tables are not there. Add outboxMigrations() to the data source\'s migrations and run them, or ' +
+          'set createTables: true for development and tests.',
+        { cause: error },
+      );
+    }
+    if (lanes !== this.lanes) {
+      throw new LanesMismatchError(
+        `The tables were made for ${lanes} lanes and the options say ${this.lanes}. The number is fixed at migration.`,
+      );
+    }
+  }
+
+  /** Writes messages in the transaction of the given query runner. */
+  async add(sql: Sql, messages: readonly OutboxMessage[]): Promise<void> {
+    if (this.order === 'commit') await this.lockOrder(sql, messages);
+    for (const chunk of chunks(messages.map((message) => this.place(message)))) {
+      await this.dialect.insertMessages(sql, chunk);
+    }
+  }
+
+  /** False when the consumer has had the message. */
+  consume(sql: Sql, consumer: string, messageId: string): Promise<boolean> {
+    return this.dialect.insertConsumed(sql, consumer, messageId);
+  }
+
+  async backlog(sql: Sql): Promise<Backlog> {
+    const { tables, now, epochMs } = this.dialect;
+    const rows = (await sql.query(
+      `SELECT (SELECT COUNT(*) FROM ${tables.pending}) AS pending, (SELECT COUNT(*) FROM ${tables.held}) AS held,
+        (SELECT COUNT(*) FROM ${tables.message} WHERE status = 2) AS dead,
+        (SELECT ${epochMs(now)} - ${epochMs('m.created_at')} FROM ${tables.message} m WHERE m.id =
+          (SELECT MIN(u.id) FROM (SELECT MIN(p.id) AS id FROM ${tables.pending} p
+            UNION ALL SELECT MIN(h.id) AS id FROM ${tables.held} h) u)) AS oldest_age`,
+    )) as Record<string, string | number | null>[];
+    const row = rows[0] ?? {};
+    const age = row['oldest_age'];
+    return {
+      pending: Number(row['pending']),
+      held: Number(row['held']),
+      dead: Number(row['dead']),
+      oldestAge: age === null || age === undefined ? null : Math.max(0, Number(age)),
+    };
+  }
+
+  /** Ids are given at the insert and seen at the commit: without the lock two transactions on one key may swap. */
+  private async lockOrder(sql: Sql, messages: readonly OutboxMessage[]): Promise<void> {
+    const buckets = new Set<number>();
+    for (const { topic, key } of messages) {
+      if (key !== null) buckets.add(slotOf(topic, key, ORDER_BUCKETS));
+    }
+    if (buckets.size > 0) await this.dialect.lockBuckets(sql, [...buckets].sort((a, b) => a - b));
+  }
+
+  private place(message: OutboxMessage): NewMessage {
+    return {
+      message,
+      lane: slotOf(message.topic, message.key ?? message.messageId, this.lanes),
+      bytes: messageBytes(message),
+    };
+  }
+}
+
+function* chunks(messages: readonly NewMessage[]): Generator<NewMessage[]> {
+  let chunk: NewMessage[] = [];
+  let bytes = 0;
+  for (const message of messages) {
+    if (chunk.length > 0 && (chunk.length === MAX_ROWS || bytes + message.bytes > MAX_BYTES)) {
+      yield chunk;
+      chunk = [];
+      bytes = 0;
+    }
+    chunk.push(message);
+    bytes += message.bytes;
+  }
+  if (chunk.length > 0) yield chunk;
+}

@@ -1,0 +1,108 @@
+import {
+  type Dialect,
+  laneHasWork,
+  MESSAGE_COLUMNS,
+  messageValues,
+  type NewMessage,
+  numberRows,
+  quotedTables,
+  type Sql,
+} from './dialect';
+import type { TableNames } from './tables';
+
+const NOW = `strftime('%Y-%m-%d %H:%M:%f', 'now')`;
+const ROW = `(${MESSAGE_COLUMNS.map(() => '?').join(', ')}, ${NOW}, ${NOW})`;
+
+/** SQLite, for demos, tests and single-process apps: there is one connection, so nothing needs a lock. */
+export function sqliteDialect(names: TableNames): Dialect {
+  const tables = quotedTables(names, (table) => `"${table}"`);
+
+  return {
+    name: 'sqlite',
+    tables,
+    now: NOW,
+    nowPlusMs: `strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds')`,
+    epochMs: (column) => `CAST(ROUND((julianday(${column}) - 2440587.5) * 86400000) AS INTEGER)`,
+    idText: (column) => `CAST(${column} AS TEXT)`,
+    bind: (sql) => sql,
+    createTables: (lanes) => createTables(tables, lanes),
+    dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
+
+    async lockBuckets(): Promise<void> {
+      // One connection: transactions already follow one another.
+    },
+
+    async insertMessages(sql: Sql, messages: readonly NewMessage[]): Promise<void> {
+      const logged = (await sql.query(
+        `INSERT INTO ${tables.message} (${MESSAGE_COLUMNS.join(', ')}, created_at, updated_at)
+         VALUES ${messages.map(() => ROW).join(', ')} RETURNING CAST(id AS TEXT) AS id`,
+        messages.flatMap(({ message }) => messageValues(message)),
+      )) as { id: string }[];
+      const rows = messages.map(({ lane, bytes }, index) => `(${lane}, ${logged[index]?.id}, ${bytes})`);
+      await sql.query(`INSERT INTO ${tables.pending} (lane, id, bytes) VALUES ${rows.join(', ')}`);
+    },
+
+    async lockLanes(sql: Sql, first: number, limit: number): Promise<readonly number[]> {
+      const rows = (await sql.query(
+        `SELECT l.lane AS lane FROM ${tables.lane} l WHERE l.lane >= ${first}
+         AND ${laneHasWork({ tables, now: NOW })} ORDER BY l.lane LIMIT ${limit}`,
+      )) as { lane: number }[];
+      return rows.map((row) => row.lane);
+    },
+
+    unionAll: (queries) => queries.map((query) => `SELECT * FROM (${query})`).join(' UNION ALL '),
+
+    async insertConsumed(sql: Sql, consumer: string, messageId: string): Promise<boolean> {
+      const rows = (await sql.query(
+        `INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) VALUES (?, ?, ${NOW})
+         ON CONFLICT DO NOTHING RETURNING 1 AS inserted`,
+        [consumer, messageId],
+      )) as unknown[];
+      return rows.length > 0;
+    },
+  };
+}
+
+function createTables(tables: TableNames, lanes: number): readonly string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${tables.message} (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      message_id TEXT NOT NULL UNIQUE,
+      aggregate_type TEXT NOT NULL,
+      aggregate_id TEXT NOT NULL,
+      message_key TEXT NULL,
+      tenant_id TEXT NULL,
+      traceparent TEXT NULL,
+      correlation_id TEXT NULL,
+      causation_id TEXT NULL,
+      event_type TEXT NOT NULL,
+      topic TEXT NOT NULL,
+      headers TEXT NULL,
+      payload TEXT NULL,
+      status INTEGER NOT NULL DEFAULT 0,
+      retry_count INTEGER NOT NULL DEFAULT 0,
+      next_retry_at TEXT NULL,
+      last_error TEXT NULL,
+      created_at TEXT NOT NULL,
+      updated_at TEXT NOT NULL,
+      sent_at TEXT NULL
+    )`,
+    `CREATE TABLE IF NOT EXISTS ${tables.pending} (
+      lane INTEGER NOT NULL, id INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (lane, id)
+    ) WITHOUT ROWID`,
+    `CREATE TABLE IF NOT EXISTS ${tables.lane} (lane INTEGER PRIMARY KEY)`,
+    `CREATE TABLE IF NOT EXISTS ${tables.hold} (
+      topic TEXT NOT NULL, message_key TEXT NOT NULL, lane INTEGER NOT NULL, retry_at TEXT NOT NULL,
+      PRIMARY KEY (topic, message_key)
+    ) WITHOUT ROWID`,
+    `CREATE TABLE IF NOT EXISTS ${tables.held} (
+      topic TEXT NOT NULL, message_key TEXT NOT NULL, id INTEGER NOT NULL, bytes INTEGER NOT NULL,
+      PRIMARY KEY (topic, message_key, id)
+    ) WITHOUT ROWID`,
+    `CREATE TABLE IF NOT EXISTS ${tables.consumed} (
+      consumer TEXT NOT NULL, message_id TEXT NOT NULL, consumed_at TEXT NOT NULL, PRIMARY KEY (consumer, message_id)
+    ) WITHOUT ROWID`,
+    `INSERT INTO ${tables.lane} (lane) SELECT column1 FROM (VALUES ${numberRows(lanes)})
+     WHERE NOT EXISTS (SELECT 1 FROM ${tables.lane})`,
+  ];
+}

@@ -1,0 +1,96 @@
+import 'reflect-metadata';
+
+/** A method as decorators see it; `never` lets any parameters in. */
+export type AnyMethod = (...args: never[]) => unknown;
+
+/** Runs the method, or what other decorators made of it. */
+type Proceed = () => unknown;
+
+/** What the library's decorators want of one method. It is complete once the class is. */
+export interface MethodPlan {
+  around?: (instance: object, proceed: Proceed) => Promise<unknown>;
+  /** In the order in which they are written above the method. */
+  readonly steps: MethodStep[];
+}
+
+export interface MethodStep {
+  /** Before the method: refuses what cannot succeed. */
+  before(instance: object): void;
+  /** After it succeeded. */
+  after(instance: object, result: unknown, args: readonly unknown[]): void;
+}
+
+interface PlannedMethod {
+  readonly plan: MethodPlan;
+  readonly wrapper: AnyMethod;
+}
+
+const PLAN = Symbol('nestjs-transactional-outbox:plan');
+
+/** Puts `around` outside everything that is on the method so far. */
+export function planAround(
+  target: object,
+  key: string | symbol,
+  descriptor: PropertyDescriptor,
+  around: NonNullable<MethodPlan['around']>,
+): void {
+  const existing = existingPlan(target, key);
+  const isOutermost = existing !== undefined && existing.wrapper === descriptor.value && !existing.plan.around;
+  const plan = isOutermost ? existing.plan : wrap(target, key, descriptor);
+  plan.around = around;
+}
+
+/** Puts a step inside the `around` of the method, whether that was declared before or comes later. */
+export function planStep(
+  target: object,
+  key: string | symbol,
+  descriptor: PropertyDescriptor,
+  step: MethodStep,
+): void {
+  const existing = existingPlan(target, key);
+  const fits = existing !== undefined && (existing.plan.around || existing.wrapper === descriptor.value);
+  const plan = fits ? existing.plan : wrap(target, key, descriptor);
+  plan.steps.unshift(step);
+}
+
+function existingPlan(target: object, key: string | symbol): PlannedMethod | undefined {
+  return Reflect.getOwnMetadata(PLAN, target, key) as PlannedMethod | undefined;
+}
+
+function wrap(target: object, key: string | symbol, descriptor: PropertyDescriptor): MethodPlan {
+  const original = descriptor.value as (...args: unknown[]) => unknown;
+  const plan: MethodPlan = { steps: [] };
+
+  function wrapper(this: object, ...args: unknown[]): unknown {
+    const proceed = (): unknown => {
+      for (const step of plan.steps) step.before(this);
+      const result = original.apply(this, args);
+      return isThenable(result) ? result.then((value) => finish(this, value, args)) : finish(this, result, args);
+    };
+    return plan.around ? plan.around(this, proceed) : proceed();
+  }
+
+  function finish(instance: object, result: unknown, args: readonly unknown[]): unknown {
+    for (const step of plan.steps) step.after(instance, result, args);
+    return result;
+  }
+
+  copyIdentity(original, wrapper);
+  descriptor.value = wrapper;
+  Reflect.defineMetadata(PLAN, { plan, wrapper } satisfies PlannedMethod, target, key);
+  return plan;
+}
+
+/** Nest and its neighbours keep what they know of a method on the function: it must not be lost. */
+function copyIdentity(from: object, to: object): void {
+  for (const name of ['name', 'length']) {
+    Object.defineProperty(to, name, Object.getOwnPropertyDescriptor(from, name) ?? {});
+  }
+  for (const metadataKey of Reflect.getOwnMetadataKeys(from) as unknown[]) {
+    Reflect.defineMetadata(metadataKey, Reflect.getOwnMetadata(metadataKey, from), to);
+  }
+}
+
+function isThenable(value: unknown): value is Promise<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
