@@ -10,7 +10,8 @@ const USAGE = `Usage: npm run services -- COMMAND [${serviceNames.join('|')} ...
 
 const words = process.argv.slice(2);
 const asJson = words.includes('--json');
-const [command, ...names] = /** @type {import('./index.d.mts').ServiceName[] & string[]} */ (words.filter((word) => word !== '--json'));
+const [command, ...rest] = words.filter((word) => word !== '--json');
+const names = rest.length === 0 ? undefined : /** @type {import('./index.d.mts').ServiceName[]} */ (rest);
 
 /** @type {Record<string, () => Promise<void>>} */
 const commands = {
@@ -19,18 +20,18 @@ const commands = {
     if (asJson) console.log(JSON.stringify(infos, null, 2));
   },
   async down() {
-    if ((await down(names)).length === 0) console.error('nothing of ours was running');
+    if ((await down(names, { force: true })).length === 0) console.error('nothing of ours was running');
   },
   async status() {
     const all = await status();
-    const shown = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
+    const shown = names ? all.filter(({ name }) => names.includes(name)) : all;
     if (asJson) console.log(JSON.stringify(shown, null, 2));
     else for (const { id, state, url, version, source, pid } of shown) console.log([id, state, url, version || '-', source, pid ?? '-'].join('\t'));
   },
   async env() {
     const variables = env(names);
     for (const [name, value] of Object.entries(variables)) console.log(`export ${name}=${quoted(value)}`);
-    if (Object.keys(variables).length < names.length || Object.keys(variables).length === 0) {
+    if (Object.keys(variables).length < (names?.length ?? 1)) {
       throw new Error('not all of these servers are running: start them with up');
     }
   },

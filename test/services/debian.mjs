@@ -8,12 +8,20 @@ export function hasApt() {
   return findProgram('apt-get') !== undefined && findProgram('dpkg-deb') !== undefined;
 }
 
+export function isDebian() {
+  return hasApt() && osRelease().ID === 'debian';
+}
+
+/** No server needs the Perl that its package's scripts are written in. @param {string} archive */
+const isPerl = (archive) => /^(lib)?perl/.test(archive);
+
 /**
- * Unpacks packages of the suite that this machine runs, with what they need and the machine lacks.
+ * Unpacks packages of the suite that this machine runs, with everything they need but the C library,
+ * which must be the one of the machine's loader.
  * @param {string[]} packages @param {string} folder
  */
 export async function unpackForThisMachine(packages, folder) {
-  await unpack(packages, folder, {}, () => true);
+  await unpack(packages, folder, undefined, (archive) => !isPerl(archive) && !/^(libc6|libc-bin)_/.test(archive));
 }
 
 /**
@@ -23,42 +31,38 @@ export async function unpackForThisMachine(packages, folder) {
 export async function unpackFromUnstable(packages, folder) {
   const keyring = ['gpg', 'pgp'].map((end) => `/usr/share/keyrings/debian-archive-keyring.${end}`).find(existsSync);
   const source = `deb ${keyring ? `[signed-by=${keyring}] ` : ''}${await debianMirror()} sid main\n`;
-  // No server needs the Perl that its package's scripts are written in.
-  await unpack(packages, folder, { source, status: '' }, (name) => !/^(lib)?perl/.test(name));
+  await unpack(packages, folder, source, (archive) => !isPerl(archive));
 }
 
 /**
- * A private apt: own lists, own cache, own idea of what is installed.
+ * A private apt, with lists and a cache of its own, that believes that nothing is installed.
  * @param {string[]} packages @param {string} folder
- * @param {{ source?: string, status?: string }} own
- * @param {(name: string) => boolean} wanted
+ * @param {string | undefined} source a line for sources.list, in place of the machine's own sources
+ * @param {(archive: string) => boolean} wanted
  */
-async function unpack(packages, folder, own, wanted) {
+async function unpack(packages, folder, source, wanted) {
   const work = mkdtempSync(join(tmpdir(), 'outbox-apt-'));
   try {
     const at = (/** @type {string[]} */ ...path) => join(work, ...path);
     mkdirSync(at('state', 'lists', 'partial'), { recursive: true });
     mkdirSync(at('cache', 'archives', 'partial'), { recursive: true });
+    writeFileSync(at('status'), '');
     const settings = {
       'Dir::State': at('state'),
-      'Dir::State::status': '/var/lib/dpkg/status',
+      'Dir::State::status': at('status'),
       'Dir::Cache': at('cache'),
       'APT::Install-Recommends': 'false',
-      'APT::Sandbox::User': '',
+      'APT::Sandbox::User': '', // the folder is ours alone
       'Debug::NoLocking': 'true',
       'Acquire::Retries': '3',
     };
-    if (own.status !== undefined) {
-      writeFileSync(at('status'), own.status);
-      settings['Dir::State::status'] = at('status');
-    }
-    if (own.source !== undefined) {
-      writeFileSync(at('sources.list'), own.source);
+    if (source !== undefined) {
+      writeFileSync(at('sources.list'), source);
       Object.assign(settings, { 'Dir::Etc::sourcelist': at('sources.list'), 'Dir::Etc::sourceparts': '/dev/null' });
     }
     const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
     await run('apt-get', [...options, 'update']);
-    await run('apt-get', [...options, '--yes', '--download-only', '--reinstall', 'install', ...packages]);
+    await run('apt-get', [...options, '--yes', '--download-only', 'install', ...packages]);
     const archives = readdirSync(at('cache', 'archives')).filter((file) => file.endsWith('.deb') && wanted(file));
     for (const archive of archives) await run('dpkg-deb', ['-x', at('cache', 'archives', archive), folder]);
   } finally {
@@ -68,11 +72,11 @@ async function unpack(packages, folder, own, wanted) {
 
 /** The mirror that the machine's own sources name for its own release. */
 async function debianMirror() {
-  const { ID, VERSION_CODENAME } = osRelease();
+  const { VERSION_CODENAME } = osRelease();
   const format = '$(REPO_URI) $(RELEASE) $(COMPONENT)';
   const lines = (await run('apt-get', ['indextargets', '--no-release-info', '--format', format, 'Created-By: Packages'])).split('\n');
   const main = lines.map((line) => line.split(' ')).find(([, release, component]) => component === 'main' && release === VERSION_CODENAME);
-  if (ID !== 'debian' || !main) throw new Error('the apt sources of this machine name no Debian mirror');
+  if (!main) throw new Error('the apt sources of this machine name no Debian mirror');
   return main[0];
 }
 

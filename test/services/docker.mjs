@@ -25,7 +25,7 @@ export function hasDocker() {
 
 /**
  * @param {Service} service
- * @param {{ id: string, say: (line: string) => void, settings?: Record<string, string>, owner?: ServerRecord['owner'], previous?: ServerRecord }} options
+ * @param {import('./state.mjs').StartOptions} options
  * @returns {Promise<ServerRecord>}
  */
 export async function startDocker(service, { id, say, settings = {}, owner, previous }) {
@@ -37,7 +37,12 @@ export async function startDocker(service, { id, say, settings = {}, owner, prev
   writeRecord(record);
   if (!keepsPort && !(await isFree(port))) throw new Error(`port ${port} was taken in the meantime`);
   say('starting with Docker Compose …');
-  await compose(record, ['up', '--detach', '--wait', service.name]);
+  try {
+    await compose(record, ['up', '--detach', '--wait', service.name]);
+  } catch (error) {
+    const log = await compose(record, ['logs', '--tail', '25', service.name]).catch(() => '');
+    throw new Error(`${/** @type {Error} */ (error).message}\n${log}`);
+  }
   record.version = await untilReady(service, record, 30_000);
   writeRecord(record);
   return record;

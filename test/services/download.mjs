@@ -16,12 +16,14 @@ export async function download(name, fill, say) {
   return withLock(`download-${name}`, async () => {
     if (isComplete(folder)) return folder;
     say(existsSync(folder) ? 'the download is damaged, downloading again …' : 'downloading (first time only) …');
+    clearAbandoned(dirname(folder));
     const temporary = mkdtempSync(join(dirname(folder), `.${basename(folder)}-`));
     try {
       const filled = join(temporary, 'filled');
       mkdirSync(filled);
       await fill(filled);
       writeFileSync(join(filled, LIST), JSON.stringify(sizes(filled)));
+      if (isComplete(folder)) return folder; // another home's run, which shares this folder but no lock with us
       rmSync(folder, { recursive: true, force: true });
       renameSync(filled, folder);
     } finally {
@@ -29,6 +31,15 @@ export async function download(name, fill, say) {
     }
     return folder;
   }, say);
+}
+
+/** What killed downloads left. @param {string} downloads */
+function clearAbandoned(downloads) {
+  for (const entry of readdirSync(downloads).filter((name) => name.startsWith('.'))) {
+    const folder = join(downloads, entry);
+    const seen = statSync(folder, { throwIfNoEntry: false });
+    if (seen && Date.now() - seen.mtimeMs > 3_600_000) rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** @param {string} folder */

@@ -32,7 +32,7 @@ export type UpResult<N extends ServiceName> = Record<N, ServiceInfo> & {
 };
 
 /**
- * Makes sure that these servers answer, all five when none is named. What answers already is left as it is.
+ * Makes sure that these servers answer, all five where nothing is said. What answers already is left as it is.
  * Rejects with an `UpError` when any cannot be had; what was started by then stays.
  */
 export function up<N extends ServiceName = ServiceName>(names?: readonly N[], options?: UpOptions): Promise<UpResult<N>>;
@@ -43,11 +43,16 @@ export class UpError extends Error {
   readonly errors: Partial<Record<ServiceName, Error>>;
 }
 
+export interface DownOptions extends UpOptions {
+  /** Also what another running process asked for with `up`; otherwise that is left running. */
+  force?: boolean;
+}
+
 /**
- * Stops these servers and deletes their data, never one given by the environment. Without names: all of them,
- * and the private instances whose owner is gone. Resolves to the names that were stopped.
+ * Stops these servers and deletes their data, never one given by the environment. Where nothing is said: all of
+ * them, and the private instances whose owner is gone. Resolves to the names that were stopped.
  */
-export function down(names?: readonly ServiceName[], options?: UpOptions): Promise<string[]>;
+export function down(names?: readonly ServiceName[], options?: DownOptions): Promise<string[]>;
 
 export interface ServiceStatus extends ServiceInfo {
   /** The name; of a private instance, name and number. */

@@ -1,9 +1,9 @@
 // Real servers on demand: from the environment, else from Docker Compose, else native.
 import { clearDocker, hasDocker, startDocker } from './docker.mjs';
 import { clearNative, startNative, untilReady } from './native.mjs';
-import { isAlive } from './process.mjs';
+import { isAlive, ourselves } from './process.mjs';
 import { checkGiven, givenInfo, infoOf, named, services } from './services.mjs';
-import { allRecords, readRecord, withLock } from './state.mjs';
+import { allRecords, readRecord, withLock, writeRecord } from './state.mjs';
 
 export { startOwn } from './own.mjs';
 export { serviceNames } from './services.mjs';
@@ -64,10 +64,17 @@ async function upOne(service, say) {
   if (given) return { info: tell(await checkGiven(service, given)), isNew: false };
   return withLock(service.name, async () => {
     const previous = readRecord(service.name);
-    if (previous && (await answers(service, previous))) return { info: tell(infoOf(previous)), isNew: false };
+    const users = [...(previous?.users ?? []).filter(isAlive), ourselves()];
+    const answer = previous && (await answerOf(service, previous, PATIENCE_MS));
+    if (previous && answer) {
+      const running = { ...previous, users, version: answer.version || previous.version };
+      writeRecord(running);
+      return { info: tell(infoOf(running)), isNew: false };
+    }
     if (previous) say('is not running any more, starting it again …');
-    const start = previous?.source === 'docker' || (await hasDocker()) ? startDocker : startNative;
-    const record = await start(service, { id: service.name, say, previous: previous });
+    const start = previous?.source !== 'native' && (await hasDocker()) ? startDocker : startNative;
+    const record = await start(service, { id: service.name, say, previous });
+    writeRecord({ ...record, users });
     return { info: tell(infoOf(record), `, ${((Date.now() - begin) / 1000).toFixed(1)} s`), isNew: true };
   }, say);
 
@@ -78,18 +85,20 @@ async function upOne(service, say) {
   }
 }
 
-/** @param {Service} service @param {ServerRecord} record */
-async function answers(service, record) {
-  if (record.source === 'native' && !isAlive(record)) return false;
-  return untilReady(service, record, record.source === 'docker' ? 0 : PATIENCE_MS).then(() => true, () => false);
+/** @param {Service} service @param {ServerRecord} record @param {number} patienceMs */
+async function answerOf(service, record, patienceMs) {
+  // A container that is still being started is for Compose to wait for.
+  return untilReady(service, record, record.source === 'docker' ? 0 : patienceMs).then((version) => ({ version }), () => undefined);
 }
 
-/** @param {readonly string[]} [names] @param {import('./index.d.mts').UpOptions} [options] */
-export async function down(names, { log } = {}) {
-  const stopped = (names ?? []).length === 0 ? await clearOrphans(log) : [];
+/** @param {readonly string[]} [names] @param {import('./index.d.mts').DownOptions} [options] */
+export async function down(names, { log, force = false } = {}) {
+  const stopped = names ? [] : await clearOrphans(log);
   await Promise.all(named(names).map(({ name }) => withLock(name, async () => {
     const record = readRecord(name);
     if (!record) return;
+    const user = force ? undefined : record.users?.find((one) => one.pid !== process.pid && isAlive(one));
+    if (user) return teller(log, name)(`process ${user.pid} uses it too, left running`);
     await clear(record);
     teller(log, name)('stopped');
     stopped.push(name);
@@ -122,8 +131,7 @@ export async function status() {
       ...infoOf(record),
       id: record.id,
       ...(record.owner && { ownerPid: record.owner.pid }),
-      state: record.source === 'native' && !isAlive(record) ? 'dead'
-        : await untilReady(services[record.name], record, 0).then(() => 'ready', () => 'silent'),
+      state: (await answerOf(services[record.name], record, 0)) ? 'ready' : record.source === 'docker' || isAlive(record) ? 'silent' : 'dead',
     })),
   ]);
 }
@@ -132,7 +140,7 @@ export async function status() {
 export function env(names) {
   return Object.fromEntries(named(names).flatMap((service) => {
     const record = readRecord(service.name);
-    const info = givenInfo(service) ?? (record && infoOf(record));
+    const info = givenInfo(service) ?? (record && (record.source === 'docker' || isAlive(record)) ? infoOf(record) : undefined);
     return info ? [[service.variable, info.url]] : [];
   }));
 }

@@ -59,6 +59,9 @@ export function serverProperties({ node = 1, roles = 'broker,controller', port, 
     'share.coordinator.state.topic.replication.factor': 1,
     'share.coordinator.state.topic.min.isr': 1,
     'group.initial.rebalance.delay.ms': 0,
+    // A killed broker may register again only when its last session has run out: nine seconds by default.
+    'broker.session.timeout.ms': 3_000,
+    'broker.heartbeat.interval.ms': 1_000,
     ...settings,
   };
   return Object.entries(all).map(([name, value]) => `${name}=${value}\n`).join('');
@@ -97,12 +100,12 @@ export const kafka = {
     };
   },
 
-  async initialise(program, { dir, dataDir, port, controllerPort, settings, account }) {
+  async initialise(program, { dir, dataDir, port, controllerPort, settings, run: runInPlace }) {
     const file = join(dir, 'server.properties');
     writeFileSync(file, serverProperties({ port, controllerPort: /** @type {number} */ (controllerPort), dataDir, settings }));
-    await run(program.command, [
+    await runInPlace(program.command, [
       '-XX:TieredStopAtLevel=1', ...program.args, 'kafka.tools.StorageTool', 'format', '--cluster-id', CLUSTER, '--config', file,
-    ], { cwd: dir, runAs: account });
+    ]);
   },
 
   start(program, { dir }) {

@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import { askMysql } from './ask.mjs';
 import { asOptions, sharedSettings, writeInitFile } from './mysql.mjs';
 import { installedOrUnpacked } from './installed.mjs';
-import { run } from './process.mjs';
 
 /** @type {import('./native.mjs').Service} */
 export const mariadb = {
@@ -25,7 +24,7 @@ export const mariadb = {
     });
   },
 
-  async initialise(program, { dir, dataDir, account }) {
+  async initialise(program, { dir, dataDir, run }) {
     writeInitFile(dir);
     const base = dirname(dirname(program.command));
     await run(join(base, 'bin/mariadb-install-db'), [
@@ -35,7 +34,7 @@ export const mariadb = {
       '--auth-root-authentication-method=normal',
       '--skip-name-resolve',
       '--skip-test-db',
-    ], { cwd: dir, env: program.env, runAs: account });
+    ], { env: program.env });
   },
 
   start(program, { dir, dataDir, port, settings }) {

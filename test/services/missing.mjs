@@ -1,14 +1,14 @@
 // What to say when a server cannot be had.
 
 /**
- * @param {{ name: string, variable: string }} service @param {string} reason
+ * @param {{ variable: string }} service @param {string} reason
  * @returns {Error}
  */
-export function missing({ name, variable }, reason) {
+export function missing({ variable }, reason) {
   return new Error([
     `${reason}. Ways out:`,
     `  1. give a running server: set ${variable}`,
-    `  2. start Docker (with Compose): the server then comes from compose.yaml`,
-    `  3. install what is missing, then run this again`,
+    '  2. start Docker (with Compose): the server then comes from compose.yaml',
+    '  3. install what is missing, then run this again',
   ].join('\n'));
 }

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { askMysql } from './ask.mjs';
-import { hasApt, libraryFolders, loader, unpackFromUnstable } from './debian.mjs';
+import { isDebian, libraryFolders, loader, unpackFromUnstable } from './debian.mjs';
 import { download } from './download.mjs';
 import { findProgram, run } from './process.mjs';
 import { missing } from './missing.mjs';
@@ -47,9 +47,7 @@ export const mysql = {
   async prepare(say) {
     const installed = await installedMysql();
     if (installed) return { command: installed, args: ['--no-defaults'] };
-    if (process.platform !== 'linux' || !hasApt()) {
-      throw missing(this, 'no mysqld is installed, and there is no apt-get to take one from Debian with');
-    }
+    if (!isDebian()) throw missing(this, 'the program mysqld (MySQL 8 or later) is not installed, and this is not Debian, whose unstable suite has it');
     const root = await download('mysql-unstable', (folder) => unpackFromUnstable(['mysql-server-core'], folder), say);
     const usr = join(root, 'usr');
     return {
@@ -65,9 +63,9 @@ export const mysql = {
     };
   },
 
-  async initialise(program, { dir, dataDir, account }) {
+  async initialise(program, { dir, dataDir, run }) {
     writeInitFile(dir);
-    await run(program.command, [...program.args, '--initialize-insecure', '--secure-file-priv=NULL', `--datadir=${dataDir}`], { cwd: dir, runAs: account });
+    await run(program.command, [...program.args, '--initialize-insecure', '--secure-file-priv=NULL', `--datadir=${dataDir}`]);
   },
 
   start(program, { dir, dataDir, port, settings }) {

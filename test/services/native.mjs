@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { folderInServersHome } from './home.mjs';
 import { freePort, isFree } from './ports.mjs';
-import { accountFor, isAlive, lastLines, launch, stopProcess } from './process.mjs';
+import { accountFor, isAlive, lastLines, launch, run, stopProcess } from './process.mjs';
 import { removeRecord, writeRecord } from './state.mjs';
 
 /** @typedef {import('./state.mjs').ServerRecord} ServerRecord */
@@ -18,6 +18,8 @@ import { removeRecord, writeRecord } from './state.mjs';
  * @property {number} [controllerPort]
  * @property {Record<string, string>} settings
  * @property {import('./process.mjs').Account} [account]
+ * @property {(command: string, args: string[], options?: { env?: Record<string, string> | undefined, input?: string }) => Promise<string>} run
+ *   runs a program as that account, remembered so that it can be ended when we are killed
  */
 /**
  * What every kind of server says about itself.
@@ -43,39 +45,55 @@ export const HOST = '127.0.0.1';
 /**
  * Starts a server in a new place, or again in the place that it had.
  * @param {Service} service
- * @param {{ id: string, say: (line: string) => void, settings?: Record<string, string>, owner?: ServerRecord['owner'], previous?: ServerRecord }} options
+ * @param {import('./state.mjs').StartOptions} options
  * @returns {Promise<ServerRecord>}
  */
-export async function startNative(service, { id, say, settings = {}, owner, previous }) {
+export async function startNative(service, options) {
+  const { previous, owner, say } = options;
   const program = await service.prepare(say);
+  if (previous) {
+    await stopNative(service, previous);
+    const again = await startAgain(service, previous, program).catch((error) => {
+      if (owner) throw error; // who owns an instance counts on its port and data
+      say(`cannot be started again with its data, starting afresh … (${error.message})`);
+    });
+    if (again) return again;
+    await clearNative(service, previous);
+  }
   for (let attempt = 1; ; attempt++) {
-    const usable = previous?.initialised && previous.dir && existsSync(previous.dir) && (await isFree(previous.port));
-    if (previous && !usable) await clearNative(service, previous);
-    const record = usable ? /** @type {ServerRecord} */ (previous) : await newPlace(service, { id, settings, owner, program });
+    const record = await newPlace(service, options, program);
     try {
-      if (!record.initialised) {
-        await service.initialise(program, placeOf(service, record));
-        record.initialised = true;
-        writeRecord(record);
-      }
-      await startInPlace(service, record, program);
-      return record;
+      await service.initialise(program, placeOf(service, record));
+      record.initialised = true;
+      return await startInPlace(service, record, program);
     } catch (error) {
-      await stopNative(service, record);
-      if (attempt === ATTEMPTS || !isWorthAnotherTry(error, record, previous)) throw error;
-      say('could not start, trying once more in a new place …');
-      previous = record;
-      previous.initialised = false;
+      if (attempt === ATTEMPTS || !/address (is )?already in use|Do you already have another/i.test(String(error))) throw error;
+      await clearNative(service, record);
     }
   }
 }
 
 /**
- * @param {Service} service
- * @param {Pick<ServerRecord, 'id' | 'settings' | 'owner'> & { program: Program }} of
+ * A killed server's child processes and port may take a moment to go: tries more than once.
+ * @param {Service} service @param {ServerRecord} record @param {Program} program
+ */
+async function startAgain(service, record, program) {
+  if (!record.initialised || !record.dir || !existsSync(record.dir)) return undefined;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startInPlace(service, record, program);
+    } catch (error) {
+      if (attempt === ATTEMPTS) throw error;
+      await sleep(1_000);
+    }
+  }
+}
+
+/**
+ * @param {Service} service @param {import('./state.mjs').StartOptions} options @param {Program} program
  * @returns {Promise<ServerRecord>}
  */
-async function newPlace(service, { id, settings, owner, program }) {
+async function newPlace(service, { id, settings = {}, owner }, program) {
   const dir = mkdtempSync(join(folderInServersHome('data'), `${id}-`));
   /** @type {ServerRecord} */
   const record = { id, name: service.name, source: 'native', port: await freePort(), version: program.version ?? '', settings, owner, dir, initialised: false };
@@ -88,9 +106,15 @@ async function newPlace(service, { id, settings, owner, program }) {
 }
 
 /** @param {Service} service @param {ServerRecord} record @returns {Place} */
-function placeOf(service, { dir, port, controllerPort, settings }) {
+function placeOf(service, record) {
+  const { port, controllerPort, settings } = record;
+  const dir = /** @type {string} */ (record.dir);
   const account = service.runAs.length > 0 ? accountFor(service.runAs) : undefined;
-  return { dir: /** @type {string} */ (dir), dataDir: dataDirOf(/** @type {string} */ (dir)), port, controllerPort, settings, account };
+  const started = (/** @type {import('./process.mjs').ProcessId} */ id) => writeRecord(Object.assign(record, id));
+  return {
+    dir, dataDir: dataDirOf(dir), port, controllerPort, settings, account,
+    run: (command, args, options) => run(command, args, { ...options, cwd: dir, runAs: account, started }),
+  };
 }
 
 /** @param {string} dir */
@@ -99,12 +123,18 @@ export const dataDirOf = (dir) => join(dir, 'data');
 /** @param {Service} service @param {ServerRecord} record @param {Program} program */
 async function startInPlace(service, record, program) {
   const place = placeOf(service, record);
+  if (!(await isFree(place.port))) throw new Error(`port ${place.port}: address already in use`);
   const log = join(place.dir, 'server.log');
-  const { pid, startTime } = await launch(service.start(program, place), { cwd: place.dir, log, runAs: place.account });
-  Object.assign(record, { pid, startTime });
+  Object.assign(record, await launch(service.start(program, place), { cwd: place.dir, log, runAs: place.account }));
   writeRecord(record);
-  record.version = (await untilReady(service, record, START_MS)) || record.version;
+  try {
+    record.version = (await untilReady(service, record, START_MS)) || record.version;
+  } catch (error) {
+    await stopNative(service, record);
+    throw error;
+  }
   writeRecord(record);
+  return record;
 }
 
 /**
@@ -114,17 +144,19 @@ async function startInPlace(service, record, program) {
 export async function untilReady(service, record, patienceMs) {
   const deadline = Date.now() + patienceMs;
   for (;;) {
+    if (record.source === 'native' && !isAlive(record)) throw withLog('the server has ended', record);
     try {
       return await service.ready({ host: HOST, port: record.port, user: service.user, database: service.database });
     } catch (error) {
-      const died = record.source === 'native' && !isAlive(record);
-      if (died || Date.now() > deadline) {
-        const what = died ? 'the server ended before it was ready' : `no answer after ${patienceMs / 1000} s (${/** @type {Error} */ (error).message})`;
-        throw new Error(`${what}; the end of its log:\n${logTail(record)}`);
-      }
-      await sleep(50);
+      if (Date.now() > deadline) throw withLog(`no answer after ${patienceMs / 1000} s (${/** @type {Error} */ (error).message})`, record);
     }
+    await sleep(50);
   }
+}
+
+/** @param {string} what @param {ServerRecord} record */
+function withLog(what, record) {
+  return new Error(`${what}; the end of its log:\n${logTail(record)}`);
 }
 
 /** @param {ServerRecord} record */
@@ -134,11 +166,6 @@ function logTail({ dir }) {
   } catch {
     return '  | (no log)';
   }
-}
-
-/** @param {unknown} error @param {ServerRecord} record @param {ServerRecord | undefined} previous */
-function isWorthAnotherTry(error, record, previous) {
-  return record === previous || /address already in use|Address in use|Do you already have another/i.test(String(error));
 }
 
 /** @param {Service} service @param {ServerRecord} record */

@@ -4,6 +4,7 @@ import { clearDocker, hasDocker, signalDocker, startDocker, stopDocker } from '.
 import { clearNative, startNative, stopNative } from './native.mjs';
 import { ourselves, signalProcess, waitUntilGone } from './process.mjs';
 import { infoOf, named } from './services.mjs';
+import { readRecord } from './state.mjs';
 
 /** @typedef {import('./process.mjs').ProcessId} ProcessId */
 
@@ -15,9 +16,14 @@ export async function startOwn(name, { settings, log = () => {} } = {}) {
   const [service] = named([name]);
   const id = `${name}-${randomBytes(4).toString('hex')}`;
   const inDocker = await hasDocker();
-  const start = (/** @type {import('./state.mjs').ServerRecord} */ previous) =>
+  const start = (/** @type {import('./state.mjs').ServerRecord | undefined} */ previous) =>
     (inDocker ? startDocker : startNative)(service, { id, settings, owner: ourselves(), previous, say: (line) => log(`${id}: ${line}`) });
-  let record = await start(/** @type {any} */ (undefined));
+  const clear = (/** @type {import('./state.mjs').ServerRecord} */ one) => (inDocker ? clearDocker(one) : clearNative(service, one));
+  let record = await start(undefined).catch(async (error) => {
+    const failed = readRecord(id);
+    if (failed) await clear(failed).catch(() => {});
+    throw error;
+  });
   const stop = () => (inDocker ? stopDocker(record) : stopNative(service, record));
   return {
     get info() { return infoOf(record); },
@@ -32,6 +38,6 @@ export async function startOwn(name, { settings, log = () => {} } = {}) {
       await stop();
       record = await start(record);
     },
-    remove: () => (inDocker ? clearDocker(record) : clearNative(service, record)),
+    remove: () => clear(record),
   };
 }

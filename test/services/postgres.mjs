@@ -3,7 +3,6 @@ import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { askPostgres } from './ask.mjs';
 import { installedOrUnpacked } from './installed.mjs';
-import { run } from './process.mjs';
 
 const DEBIAN = '/usr/lib/postgresql';
 
@@ -29,13 +28,12 @@ export const postgres = {
     });
   },
 
-  async initialise(program, { dir, dataDir, account }) {
-    const how = { cwd: dir, env: program.env, runAs: account };
+  async initialise(program, { dataDir, run }) {
     const locale = process.platform === 'linux' ? 'C.UTF-8' : 'C';
     await run(join(dirname(program.command), 'initdb'), [
       '-D', dataDir, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', `--locale=${locale}`, '--no-sync',
-    ], how);
-    await run(program.command, ['--single', '-D', dataDir, 'postgres'], { ...how, input: 'CREATE DATABASE outbox\n' });
+    ], { env: program.env });
+    await run(program.command, ['--single', '-D', dataDir, 'postgres'], { env: program.env, input: 'CREATE DATABASE outbox\n' });
   },
 
   start(program, { dataDir, port, settings }) {

@@ -43,10 +43,10 @@ export function accountFor(users) {
 /**
  * Runs a program to its end; rejects with the end of its output when it fails.
  * @param {string} command @param {string[]} args
- * @param {{ cwd?: string, env?: Record<string, string | undefined>, runAs?: Account, input?: string, timeoutMs?: number }} [options]
+ * @param {{ cwd?: string, env?: Record<string, string | undefined>, runAs?: Account, input?: string, timeoutMs?: number, started?: (id: ProcessId) => void }} [options]
  * @returns {Promise<string>} its standard output
  */
-export function run(command, args, { cwd, env, runAs, input, timeoutMs = 600_000 } = {}) {
+export function run(command, args, { cwd, env, runAs, input, timeoutMs = 600_000, started } = {}) {
   return new Promise((done, fail) => {
     const child = spawn(command, args, {
       cwd,
@@ -56,6 +56,7 @@ export function run(command, args, { cwd, env, runAs, input, timeoutMs = 600_000
       timeout: timeoutMs,
       killSignal: 'SIGKILL',
     });
+    child.once('spawn', () => started?.(identify(child)));
     let stdout = '';
     let everything = '';
     child.stdout.on('data', (chunk) => { stdout += chunk; everything += chunk; });
@@ -95,17 +96,18 @@ export async function launch({ command, args, env }, { cwd, log, runAs }) {
     });
     await new Promise((done, fail) => child.once('spawn', done).once('error', fail));
     child.unref();
-    const pid = /** @type {number} */ (child.pid);
-    return { pid, startTime: look(pid)?.startTime ?? 'gone' };
+    return identify(child);
   } finally {
     closeSync(output);
   }
 }
 
-/** @returns {ProcessId} */
-export function ourselves() {
-  return { pid: process.pid, startTime: look(process.pid)?.startTime ?? '' };
+/** @param {{ pid?: number }} of @returns {ProcessId} */
+function identify({ pid = 0 }) {
+  return { pid, startTime: look(pid)?.startTime ?? 'gone' };
 }
+
+export const ourselves = () => identify(process);
 
 /** @param {Partial<ProcessId> | undefined} id */
 export function isAlive(id) {

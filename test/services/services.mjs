@@ -14,12 +14,11 @@ import { redis } from './redis.mjs';
 export const services = { mysql, mariadb, postgres, kafka, redis };
 export const serviceNames = /** @type {ServiceName[]} */ (Object.keys(services));
 
-/** @param {readonly string[]} [names] @returns {Service[]} all where none is named */
-export function named(names = []) {
+/** @param {readonly string[]} [names] @returns {Service[]} all where nothing is said */
+export function named(names = serviceNames) {
   const unknown = names.filter((name) => !Object.hasOwn(services, name));
   if (unknown.length > 0) throw new Error(`no such server: ${unknown.join(', ')}; there are ${serviceNames.join(', ')}`);
-  const chosen = names.length === 0 ? serviceNames : [...new Set(/** @type {ServiceName[]} */ (names))];
-  return chosen.map((name) => services[name]);
+  return [...new Set(/** @type {ServiceName[]} */ (names))].map((name) => services[name]);
 }
 
 /** @param {import('./state.mjs').ServerRecord} record @returns {ServiceInfo} */

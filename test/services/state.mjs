@@ -16,11 +16,21 @@ import { isAlive, ourselves } from './process.mjs';
  * @property {string} version
  * @property {Record<string, string>} settings
  * @property {ProcessId} [owner] the process that started a private instance; the instance is cleared when it is gone
+ * @property {ProcessId[]} [users] the processes that asked for a shared one
  * @property {string} [project] the Compose project
  * @property {string} [dir] everything of a native server: data, log, configuration
  * @property {boolean} [initialised]
  * @property {number} [pid]
  * @property {string} [startTime]
+ */
+/**
+ * What starting a server is told.
+ * @typedef {object} StartOptions
+ * @property {string} id
+ * @property {(line: string) => void} say
+ * @property {Record<string, string>} [settings]
+ * @property {ProcessId} [owner]
+ * @property {ServerRecord} [previous] what is remembered of it
  */
 
 /** @param {string} id */
