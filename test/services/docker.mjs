@@ -41,25 +41,35 @@ export async function startDocker(service, { id, say, settings = {}, owner, prev
     await compose(record, ['up', '--detach', '--wait', service.name]);
   } catch (error) {
     const log = await compose(record, ['logs', '--tail', '25', service.name]).catch(() => '');
-    throw new Error(`${/** @type {Error} */ (error).message}\n${log}`);
+    throw new Error(`${/** @type {Error} */ (error).message}\n${log}`, { cause: error });
   }
   record.version = await untilReady(service, record, 30_000);
   writeRecord(record);
   return record;
 }
 
-/** @param {ServerRecord} record @param {NodeJS.Signals} signal */
+/**
+ * STOP and CONT reach every process of the container, as pausing does.
+ * @param {ServerRecord} record @param {NodeJS.Signals} signal
+ */
 export async function signalDocker(record, signal) {
-  await compose(record, ['kill', '--signal', signal, record.name]);
+  if (signal === 'SIGSTOP') await compose(record, ['pause', record.name]);
+  else if (signal === 'SIGCONT') await compose(record, ['unpause', record.name]);
+  else await compose(record, ['kill', '--signal', signal, record.name]);
 }
+
+/** A paused container can neither be stopped nor removed. @param {ServerRecord} record */
+const thaw = (record) => signalDocker(record, 'SIGCONT').catch(() => {});
 
 /** @param {ServerRecord} record */
 export async function stopDocker(record) {
+  await thaw(record);
   await compose(record, ['stop', '--timeout', '15', record.name]);
 }
 
 /** @param {ServerRecord} record */
 export async function clearDocker(record) {
+  await thaw(record);
   await compose(record, record.project === PROJECT ? ['rm', '--stop', '--force', '--volumes', record.name] : ['down', '--volumes']);
   removeRecord(record.id);
 }

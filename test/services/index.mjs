@@ -10,6 +10,7 @@ export { serviceNames } from './services.mjs';
 
 /** @typedef {import('./index.d.mts').ServiceInfo} ServiceInfo */
 /** @typedef {import('./index.d.mts').ServiceName} ServiceName */
+/** @typedef {import('./index.d.mts').ServiceStatus} ServiceStatus */
 /** @typedef {import('./native.mjs').Service} Service */
 /** @typedef {import('./state.mjs').ServerRecord} ServerRecord */
 
@@ -119,21 +120,22 @@ async function clearOrphans(log) {
 /** @param {ServerRecord} record */
 const clear = (record) => (record.source === 'docker' ? clearDocker(record) : clearNative(services[record.name], record));
 
-export async function status() {
+export function status() {
   const given = named().flatMap((service) => givenInfo(service) ?? []);
-  return Promise.all([
-    ...given.map(async (info) => ({
-      ...info,
-      id: info.name,
-      state: await checkGiven(services[info.name], info).then(() => 'ready', () => 'silent'),
-    })),
-    ...allRecords().map(async (record) => ({
-      ...infoOf(record),
-      id: record.id,
-      ...(record.owner && { ownerPid: record.owner.pid }),
-      state: (await answerOf(services[record.name], record, 0)) ? 'ready' : record.source === 'docker' || isAlive(record) ? 'silent' : 'dead',
-    })),
-  ]);
+  return Promise.all([...given.map(statusOfGiven), ...allRecords().map(statusOf)]);
+}
+
+/** @param {ServiceInfo} info @returns {Promise<ServiceStatus>} */
+async function statusOfGiven(info) {
+  const state = await checkGiven(services[info.name], info).then(() => 'ready', () => 'silent');
+  return Object.assign(info, { id: info.name, state: /** @type {'ready' | 'silent'} */ (state) });
+}
+
+/** @param {ServerRecord} record @returns {Promise<ServiceStatus>} */
+async function statusOf(record) {
+  const runs = record.source === 'docker' || isAlive(record);
+  const state = (await answerOf(services[record.name], record, 0)) ? 'ready' : runs ? 'silent' : 'dead';
+  return Object.assign(infoOf(record), { id: record.id, state, ...(record.owner && { ownerPid: record.owner.pid }) });
 }
 
 /** @param {readonly string[]} [names] @returns {Record<string, string>} */

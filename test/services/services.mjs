@@ -51,7 +51,7 @@ export function givenInfo({ name, variable, scheme, defaultPort }) {
       ...(name === 'kafka' && { brokers }),
     };
   } catch (error) {
-    throw new Error(`${variable}=${url} cannot be read: ${/** @type {Error} */ (error).message}`);
+    throw new Error(`${variable} cannot be read: ${/** @type {Error} */ (error).message}`, { cause: error });
   }
 }
 
@@ -60,7 +60,7 @@ export async function checkGiven(service, info) {
   try {
     await askTcp(info);
   } catch (error) {
-    throw new Error(`${service.variable} names ${info.host}:${info.port}, where nothing answers (${/** @type {Error} */ (error).message})`);
+    throw new Error(`${service.variable} names ${info.host}:${info.port}, where nothing answers (${/** @type {Error} */ (error).message})`, { cause: error });
   }
   // With a password our small conversations get no further: that it accepts connections must do.
   const version = info.password === '' ? await service.ready(info).catch(() => '') : '';
