@@ -127,8 +127,8 @@ export function status() {
 
 /** @param {ServiceInfo} info @returns {Promise<ServiceStatus>} */
 async function statusOfGiven(info) {
-  const state = await checkGiven(services[info.name], info).then(() => 'ready', () => 'silent');
-  return Object.assign(info, { id: info.name, state: /** @type {'ready' | 'silent'} */ (state) });
+  const checked = await checkGiven(services[info.name], info).catch(() => undefined);
+  return Object.assign(checked ?? info, { id: info.name, state: checked ? /** @type {const} */ ('ready') : /** @type {const} */ ('silent') });
 }
 
 /** @param {ServerRecord} record @returns {Promise<ServiceStatus>} */
