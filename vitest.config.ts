@@ -16,7 +16,8 @@ const resolve = {
 
 export default defineConfig({
   test: {
-    reporters: ['default'],
+    reporters: process.env.OUTBOX_TEST_REPORT ? ['default', 'json'] : ['default'],
+    ...(process.env.OUTBOX_TEST_REPORT ? { outputFile: { json: process.env.OUTBOX_TEST_REPORT } } : {}),
     projects: [
       {
         oxc,

@@ -1,0 +1,61 @@
+/** The stages that an event passes, and which others each may know. docs/architecture.md draws it. */
+const MAY_IMPORT = {
+  event: [],
+  transaction: ['event'],
+  store: ['event'],
+  publish: ['event'],
+  write: ['event', 'transaction'],
+  relay: ['event', 'transaction', 'store', 'publish'],
+  consume: ['event', 'transaction', 'store'],
+  observe: ['store', 'relay'],
+};
+
+const SOURCE = '^libs/outbox/src';
+
+const stageRules = Object.entries(MAY_IMPORT).map(([stage, allowed]) => ({
+  name: `${stage}-knows-only-earlier-stages`,
+  severity: 'error',
+  from: { path: `${SOURCE}/${stage}/` },
+  to: {
+    path: SOURCE,
+    pathNot: [stage, ...allowed].map((name) => `${SOURCE}/${name}/`).concat(`${SOURCE}/errors\\.ts$`),
+  },
+}));
+
+module.exports = {
+  forbidden: [
+    ...stageRules,
+    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'no-orphans',
+      severity: 'error',
+      from: { orphan: true, pathNot: ['\\.spec\\.ts$', '\\.d\\.ts$'] },
+      to: {},
+    },
+    {
+      name: 'kafkajs-and-microservices-are-optional',
+      comment: 'What index.ts reaches must load without the optional peers.',
+      severity: 'error',
+      from: { path: SOURCE, pathNot: [`${SOURCE}/publish/(kafkajs|in-memory)/`, '\\.spec\\.ts$'] },
+      to: { path: 'node_modules/(kafkajs|@nestjs/microservices)', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'apps-use-the-published-library',
+      severity: 'error',
+      from: { path: '^apps' },
+      to: { path: SOURCE },
+    },
+    {
+      name: 'no-undeclared-packages',
+      severity: 'error',
+      from: { path: SOURCE, pathNot: '\\.spec\\.ts$' },
+      to: { dependencyTypes: ['npm-no-pkg', 'unknown', 'undetermined'] },
+    },
+  ],
+  options: {
+    doNotFollow: { path: ['node_modules', '/dist/'] },
+    tsConfig: { fileName: 'libs/outbox/tsconfig.json' },
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: { conditionNames: ['import', 'require', 'node', 'default'] },
+  },
+};
