@@ -1,0 +1,14 @@
+import { NestFactory } from '@nestjs/core';
+import { start } from '../../shop/src/start.js';
+import { AppModule } from './app.module.js';
+import { inventoryEnvironment } from './environment.js';
+import { kafkaServer } from './kafka-server.js';
+
+await start(async () => {
+  const environment = inventoryEnvironment(process.env);
+  const app = await NestFactory.create(AppModule.of(environment));
+  app.connectMicroservice(kafkaServer(environment.brokers));
+  app.enableShutdownHooks();
+  await app.listen(environment.port);
+  await app.startAllMicroservices();
+});
