@@ -15,6 +15,7 @@ export type OutboxErrorCode =
   | 'OUTBOX_TRANSACTION_CLOSED'
   | 'OUTBOX_TRANSACTION_DOOMED'
   | 'OUTBOX_ISOLATION_CONFLICT'
+  | 'OUTBOX_SAVEPOINT_CONFLICT'
   | 'OUTBOX_SQLITE_NESTED_TRANSACTION'
   | 'OUTBOX_MESSAGE_ID_MISSING'
   | 'OUTBOX_MESSAGE_ID_INVALID';
@@ -121,6 +122,11 @@ export class TransactionDoomedError extends OutboxError {
 /** A joined transaction was asked to run at another isolation level than it has. */
 export class IsolationConflictError extends OutboxError {
   readonly code = 'OUTBOX_ISOLATION_CONFLICT';
+}
+
+/** Two branches of one transaction work side by side, and one of them has a savepoint open. */
+export class SavepointConflictError extends OutboxError {
+  readonly code = 'OUTBOX_SAVEPOINT_CONFLICT';
 }
 
 /** SQLite has one connection, so a second transaction inside a first would wait for itself. */

@@ -17,6 +17,7 @@ export {
   OutboxModuleDuplicateError,
   OutboxNotInjectedError,
   OutboxOptionsError,
+  SavepointConflictError,
   SqliteNestedTransactionError,
   TablesMissingError,
   TransactionClosedError,

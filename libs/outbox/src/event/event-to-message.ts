@@ -3,19 +3,12 @@ import { validateSync, type ValidationError } from 'class-validator';
 import { v7 as uuidv7 } from 'uuid';
 import { EventInvalidError, EventTooLargeError } from '../errors';
 import type { OutboxMessage } from './message';
+import type { MessageContext } from './message-context';
 import { eventOptionsOf } from './outbox-event.decorator';
 import { serialise } from './serialise';
 
 /** Longest key, aggregate id, type and header id, in characters: four bytes each, they fit an index of 767 bytes. */
 const MAX_NAME_LENGTH = 190;
-
-/** What is not in the event itself but in the situation in which it is emitted. */
-export interface MessageContext {
-  readonly tenantId?: string;
-  readonly traceparent?: string;
-  readonly correlationId?: string;
-  readonly causationId?: string;
-}
 
 /**
  * Checks and serialises an event, so that a bad one fails where it is emitted and later changes of the object do

@@ -2,15 +2,12 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
 import { NoTransactionError, TransactionClosedError } from '../errors';
+import { Branch } from './branch';
 import { SerialQueryRunners } from './serial-query-runner';
 import type { IsolationLevel } from './transaction-options';
 import { type Flush, type TransactionHook, TransactionScope } from './transaction-scope';
 
-interface Ambience {
-  readonly scope: TransactionScope;
-  /** True for what commits or rolls back, subscribers included; false for what the user's code does. */
-  readonly finishing: boolean;
-}
+type Run = (manager: EntityManager) => Promise<unknown>;
 
 export interface AmbientTransactionsOptions {
   readonly flush: Flush;
@@ -27,7 +24,7 @@ export interface AmbientTransactionsOptions {
  */
 export class AmbientTransactions {
   private readonly logger = new Logger('Outbox');
-  private readonly storage = new AsyncLocalStorage<Ambience | undefined>();
+  private readonly storage = new AsyncLocalStorage<Branch | undefined>();
   private readonly scopes = new WeakMap<QueryRunner, TransactionScope>();
   private readonly original: DataSource['createQueryRunner'];
   private readonly create: DataSource['createQueryRunner'];
@@ -52,11 +49,13 @@ export class AmbientTransactions {
   /** From now on the data source's work inside a transaction is part of it. */
   join(): void {
     this.dataSource.createQueryRunner = (mode) => this.current()?.queryRunner ?? this.create(mode);
+    this.nest(this.dataSource.manager);
   }
 
   /** Gives the data source back as it was. */
   leave(): void {
     this.dataSource.createQueryRunner = this.original;
+    Reflect.deleteProperty(this.dataSource.manager, 'transaction');
   }
 
   /**
@@ -65,9 +64,9 @@ export class AmbientTransactions {
    * @throws TransactionClosedError when it has ended
    */
   current(): TransactionScope | undefined {
-    const ambience = this.storage.getStore();
-    if (!ambience) return undefined;
-    if (ambience.scope.isOpen || ambience.finishing) return ambience.scope;
+    const branch = this.storage.getStore();
+    if (!branch) return undefined;
+    if (branch.isAlive) return branch.scope;
     throw new TransactionClosedError(
       'This work was started inside a transaction and goes on after its end. Await it inside the transactional ' +
         'method, or start it outside.',
@@ -94,16 +93,48 @@ export class AmbientTransactions {
 
   /** Watches a transaction that the caller has begun and will end inside {@link finish}. */
   open(queryRunner: QueryRunner, isolation: IsolationLevel | undefined): TransactionScope {
-    return this.watch(queryRunner, isolation, () => this.storage.getStore()?.finishing === true);
+    this.nest(queryRunner.manager);
+    return this.watch(queryRunner, isolation);
   }
 
+  /** Runs the transactional work itself. */
   inside<T>(scope: TransactionScope, work: () => T): T {
-    return this.storage.run({ scope, finishing: false }, work);
+    return this.storage.run(Branch.root(scope), work);
   }
 
+  /** Runs what ends the transaction; from here on nobody else may send statements. */
   finish<T>(scope: TransactionScope, work: () => T): T {
     scope.close();
-    return this.storage.run({ scope, finishing: true }, work);
+    return this.storage.run(Branch.finishing(scope), work);
+  }
+
+  /** Runs work in a savepoint of the open transaction. */
+  savepoint<T>(open: TransactionScope, isolation: IsolationLevel | undefined, work: () => Promise<T>): Promise<T> {
+    open.assertIsolation(isolation);
+    const { queryRunner } = open;
+    return this.branch(async () => {
+      await queryRunner.startTransaction();
+      try {
+        // A branch of its own, which is over before the savepoint ends: what it left running cannot write behind it.
+        const result = await this.branch(work);
+        await queryRunner.commitTransaction();
+        return result;
+      } catch (error) {
+        // When it fails, the scope knows, and will not commit; the first error is the one to report.
+        await queryRunner.rollbackTransaction().catch(() => undefined);
+        throw error;
+      }
+    });
+  }
+
+  private async branch<T>(work: () => Promise<T>): Promise<T> {
+    const branch = this.storage.getStore()?.child();
+    if (!branch) throw new NoTransactionError('A savepoint needs an open transaction.');
+    try {
+      return await this.storage.run(branch, work);
+    } finally {
+      branch.ended = true;
+    }
   }
 
   outside<T>(work: () => T): T {
@@ -121,21 +152,33 @@ export class AmbientTransactions {
     }
   }
 
+  /** Makes `manager.transaction(…)` inside a transaction a savepoint that its branch alone may use. */
+  private nest(manager: EntityManager): void {
+    const original = manager.transaction.bind(manager) as (...args: unknown[]) => Promise<unknown>;
+    const transaction = async (...args: [Run] | [IsolationLevel, Run]): Promise<unknown> => {
+      const open = this.current();
+      if (!open) return original(...args);
+      const run = args.at(-1) as Run;
+      const isolation = args.length > 1 ? (args[0] as IsolationLevel) : undefined;
+      return this.savepoint(open, isolation, () => run(open.queryRunner.manager));
+    };
+    manager.transaction = transaction as EntityManager['transaction'];
+  }
+
   private adopt(queryRunner: QueryRunner): TransactionScope {
-    return this.watch(queryRunner, undefined, () => false, (scope) => void this.runHooks(scope.takeHooks()));
+    return this.watch(queryRunner, undefined, (scope) => void this.runHooks(scope.takeHooks()));
   }
 
   private watch(
     queryRunner: QueryRunner,
     isolation: IsolationLevel | undefined,
-    mayFinish: () => boolean,
     onEnd?: (scope: TransactionScope) => void,
   ): TransactionScope {
     const scope = new TransactionScope(queryRunner, {
       databaseType: this.dataSource.options.type,
       isolation,
       flush: this.options.flush,
-      mayFinish,
+      caller: () => this.branchOf(queryRunner),
       onEnd: (ended) => {
         this.scopes.delete(queryRunner);
         if (ended.isCommitted && ended.writtenMessages > 0) this.outside(this.options.onWritten);
@@ -144,5 +187,10 @@ export class AmbientTransactions {
     });
     this.scopes.set(queryRunner, scope);
     return scope;
+  }
+
+  private branchOf(queryRunner: QueryRunner): Branch | undefined {
+    const branch = this.storage.getStore();
+    return branch?.scope.queryRunner === queryRunner ? branch : undefined;
   }
 }

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { IsolationConflictError, NoTransactionError, SqliteNestedTransactionError } from '../errors';
+import { NoTransactionError, SqliteNestedTransactionError, TransactionDoomedError } from '../errors';
 import type { AmbientTransactions } from './ambient-transactions';
 import type { TransactionOptions } from './transaction-options';
 import type { TransactionScope } from './transaction-scope';
@@ -21,17 +21,17 @@ export class TransactionRunner {
     const open = this.ambient.current();
     switch (options.propagation ?? 'REQUIRED') {
       case 'REQUIRED':
-        return open ? this.joinOpen(open, options, work) : this.begin(options, work);
+        return open ? joinOpen(open, options, work) : this.begin(options, work);
       case 'REQUIRES_NEW':
         this.assertSecondConnection(open);
         return this.begin(options, work);
       case 'NESTED':
-        return open ? this.savepoint(open, options, work) : this.begin(options, work);
+        return open ? this.ambient.savepoint(open, options.isolation, work) : this.begin(options, work);
       case 'MANDATORY':
         if (!open) throw new NoTransactionError('Propagation MANDATORY asks for an open transaction.');
-        return this.joinOpen(open, options, work);
+        return joinOpen(open, options, work);
       case 'SUPPORTS':
-        return open ? this.joinOpen(open, options, work) : work();
+        return open ? joinOpen(open, options, work) : work();
       case 'NOT_SUPPORTED':
         this.assertSecondConnection(open);
         return this.ambient.outside(work);
@@ -65,7 +65,7 @@ export class TransactionRunner {
   private async complete<T>(scope: TransactionScope, work: () => Promise<T>): Promise<T> {
     try {
       const result = await this.ambient.inside(scope, work);
-      await this.ambient.finish(scope, () => scope.queryRunner.commitTransaction());
+      await this.ambient.finish(scope, () => this.commit(scope));
       return result;
     } catch (error) {
       await this.ambient.finish(scope, () => this.rollBack(scope));
@@ -73,38 +73,23 @@ export class TransactionRunner {
     }
   }
 
+  private async commit(scope: TransactionScope): Promise<void> {
+    await scope.queryRunner.commitTransaction();
+    if (!scope.isCommitted) {
+      throw new TransactionDoomedError('A transaction that was begun by hand inside this one was left open.');
+    }
+  }
+
   private async rollBack(scope: TransactionScope): Promise<void> {
+    const { queryRunner } = scope;
     try {
-      if (scope.queryRunner.isTransactionActive) await scope.queryRunner.rollbackTransaction();
+      if (!queryRunner.isTransactionActive) return;
+      // TypeORM counts savepoints; one that could not be ended would turn this into ROLLBACK TO SAVEPOINT.
+      Reflect.set(queryRunner, 'transactionDepth', 1);
+      await queryRunner.rollbackTransaction();
     } catch (error) {
       // A connection that cannot roll back is broken, and then the database rolls back by itself.
       this.logger.warn(`ROLLBACK failed: ${error instanceof Error ? error.message : String(error)}`);
-    }
-  }
-
-  private async joinOpen<T>(open: TransactionScope, options: TransactionOptions, work: () => Promise<T>): Promise<T> {
-    this.assertIsolation(open, options);
-    return work();
-  }
-
-  private async savepoint<T>(open: TransactionScope, options: TransactionOptions, work: () => Promise<T>): Promise<T> {
-    this.assertIsolation(open, options);
-    await open.queryRunner.startTransaction();
-    try {
-      const result = await work();
-      await open.queryRunner.commitTransaction();
-      return result;
-    } catch (error) {
-      await open.queryRunner.rollbackTransaction();
-      throw error;
-    }
-  }
-
-  private assertIsolation(open: TransactionScope, options: TransactionOptions): void {
-    if (options.isolation && options.isolation !== open.isolation) {
-      throw new IsolationConflictError(
-        `The open transaction runs at ${open.isolation ?? 'the default isolation level'}, not at ${options.isolation}.`,
-      );
     }
   }
 
@@ -115,4 +100,9 @@ export class TransactionRunner {
       );
     }
   }
+}
+
+async function joinOpen<T>(open: TransactionScope, options: TransactionOptions, work: () => Promise<T>): Promise<T> {
+  open.assertIsolation(options.isolation);
+  return work();
 }

@@ -1,6 +1,7 @@
 import type { DataSource, QueryRunner } from 'typeorm';
-import { TransactionClosedError, TransactionDoomedError } from '../errors';
+import { IsolationConflictError, SavepointConflictError, TransactionClosedError, TransactionDoomedError } from '../errors';
 import type { OutboxMessage } from '../event/message';
+import type { Branch } from './branch';
 import { failureEffect } from './failure-effect';
 import type { IsolationLevel } from './transaction-options';
 import { parseTransactionCommand } from './transaction-command';
@@ -15,8 +16,8 @@ export interface ScopeOptions {
   readonly databaseType: DataSource['options']['type'];
   readonly isolation: IsolationLevel | undefined;
   readonly flush: Flush;
-  /** Tells, while the scope is closing, whether the caller is the one who closes it. */
-  readonly mayFinish: () => boolean;
+  /** The branch of this transaction that calls, if it is one: code with an explicit manager is none. */
+  readonly caller: () => Branch | undefined;
   /** Called once, as soon as the outcome is known. */
   readonly onEnd: (scope: TransactionScope) => void;
 }
@@ -25,6 +26,8 @@ type Query = QueryRunner['query'];
 
 interface Savepoint {
   readonly name: string;
+  /** Who set it: while it is open, others' statements would be undone with it. */
+  readonly owner: Branch | undefined;
   /** How much had been collected when it was set: going back to it forgets the rest. */
   readonly messages: number;
   readonly afterCommit: number;
@@ -67,8 +70,14 @@ export class TransactionScope {
     return this.state === 'committed';
   }
 
-  get isolation(): IsolationLevel | undefined {
-    return this.options.isolation;
+  /** @throws IsolationConflictError when the transaction was not begun at the level asked for */
+  assertIsolation(asked: IsolationLevel | undefined): void {
+    const { isolation } = this.options;
+    if (asked && asked !== isolation) {
+      throw new IsolationConflictError(
+        `The open transaction runs at ${isolation ?? 'the default isolation level'}, not at ${asked}.`,
+      );
+    }
   }
 
   /** How many messages the transaction has written to the log. */
@@ -120,15 +129,9 @@ export class TransactionScope {
         this.assertAlive();
         break;
     }
-    const result = await this.watched(args);
+    if (command?.kind === 'savepoint') return this.setSavepoint(command.name, args);
+    const result = await this.watched(args, command?.kind === 'rollback-to');
     switch (command?.kind) {
-      case 'savepoint':
-        this.savepoints.push({
-          name: command.name,
-          messages: this.messages.length,
-          afterCommit: this.afterCommit.length,
-        });
-        break;
       case 'release':
         this.releaseFrom(command.name);
         break;
@@ -166,7 +169,24 @@ export class TransactionScope {
     this.options.onEnd(this);
   }
 
-  private async watched(args: Parameters<Query>): Promise<unknown> {
+  private async setSavepoint(name: string, args: Parameters<Query>): Promise<unknown> {
+    const savepoint: Savepoint = {
+      name,
+      owner: this.options.caller(),
+      messages: this.messages.length,
+      afterCommit: this.afterCommit.length,
+    };
+    // Known before the database answers, so that a branch that runs beside sees it.
+    this.savepoints.push(savepoint);
+    try {
+      return await this.watched(args);
+    } catch (error) {
+      this.savepoints.splice(this.savepoints.indexOf(savepoint), 1);
+      throw error;
+    }
+  }
+
+  private async watched(args: Parameters<Query>, isRollbackTo = false): Promise<unknown> {
     try {
       const result: unknown = await this.query(...args);
       if (hasLeftTransaction(result)) {
@@ -174,7 +194,7 @@ export class TransactionScope {
       }
       return result;
     } catch (error) {
-      const effect = failureEffect(this.options.databaseType, error);
+      const effect = isRollbackTo ? 'transaction' : failureEffect(this.options.databaseType, error);
       if (effect !== 'none') this.fail(error, effect === 'transaction' ? null : this.savepoints.length);
       throw error;
     }
@@ -205,10 +225,19 @@ export class TransactionScope {
   }
 
   private assertUsable(): void {
-    if (this.state === 'open' || this.options.mayFinish()) return;
-    throw new TransactionClosedError(
-      'This work belongs to a transaction that has ended. Await it inside the transactional method.',
-    );
+    const caller = this.options.caller();
+    if (caller ? !caller.isAlive : this.state !== 'open') {
+      throw new TransactionClosedError(
+        'This work belongs to a transaction, or a part of one, that has ended. Await it inside the transactional method.',
+      );
+    }
+    const owner = this.savepoints.at(-1)?.owner;
+    if (owner && caller && !caller.finishing && !caller.isWithin(owner)) {
+      throw new SavepointConflictError(
+        'Another branch of this transaction has a savepoint open, and could undo this work with its own. Run nested ' +
+          'parts of one transaction one after the other.',
+      );
+    }
   }
 
   /** What the database has already ended would run, and commit, statement by statement. */

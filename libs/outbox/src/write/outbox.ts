@@ -1,6 +1,7 @@
 import type { EntityManager } from 'typeorm';
 import { NoTransactionError } from '../errors';
 import { eventToMessage } from '../event/event-to-message';
+import { currentMessageContext } from '../event/message-context';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionScope } from '../transaction/transaction-scope';
 
@@ -27,7 +28,7 @@ export class Outbox {
   emit(events: object | readonly object[], options: EmitOptions = {}): void {
     const scope = this.scope(options.manager);
     const list = Array.isArray(events) ? (events as readonly object[]) : [events];
-    scope.add(list.map((event) => eventToMessage(event, this.maxMessageBytes)));
+    scope.add(list.map((event) => eventToMessage(event, this.maxMessageBytes, currentMessageContext())));
   }
 
   /** @throws NoTransactionError outside a transaction */
