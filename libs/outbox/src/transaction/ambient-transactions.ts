@@ -155,11 +155,11 @@ export class AmbientTransactions {
   /** Makes `manager.transaction(…)` inside a transaction a savepoint that its branch alone may use. */
   private nest(manager: EntityManager): void {
     const original = manager.transaction.bind(manager) as (...args: unknown[]) => Promise<unknown>;
-    const transaction = async (...args: [Run] | [IsolationLevel, Run]): Promise<unknown> => {
+    const transaction = async (first: Run | IsolationLevel, second?: Run): Promise<unknown> => {
       const open = this.current();
-      if (!open) return original(...args);
-      const run = args.at(-1) as Run;
-      const isolation = args.length > 1 ? (args[0] as IsolationLevel) : undefined;
+      if (!open) return original(first, second);
+      const [run, isolation] = typeof first === 'string' ? [second, first] : [first, undefined];
+      if (!run) return original(first, second);
       return this.savepoint(open, isolation, () => run(open.queryRunner.manager));
     };
     manager.transaction = transaction as EntityManager['transaction'];

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { NoTransactionError, SqliteNestedTransactionError, TransactionDoomedError } from '../errors';
 import type { AmbientTransactions } from './ambient-transactions';
 import type { TransactionOptions } from './transaction-options';
-import type { TransactionScope } from './transaction-scope';
+import type { TransactionHook, TransactionScope } from './transaction-scope';
 
 /** Runs work in transactions, by the rules of {@link TransactionOptions.propagation}. */
 export class TransactionRunner {
@@ -39,6 +39,31 @@ export class TransactionRunner {
         if (open) throw new NoTransactionError('Propagation NEVER does not allow an open transaction.');
         return work();
     }
+  }
+
+  /**
+   * Runs `hook` after the current transaction has committed, outside of it. When it fails, that is logged and nothing
+   * else: the commit stands. It does not run when the transaction, or the savepoint that it was set in, is undone.
+   *
+   * @throws NoTransactionError outside a transaction
+   */
+  afterCommit(hook: TransactionHook): void {
+    this.open().onCommit(hook);
+  }
+
+  /**
+   * Runs `hook` after the current transaction has rolled back, outside of it.
+   *
+   * @throws NoTransactionError outside a transaction
+   */
+  afterRollback(hook: TransactionHook): void {
+    this.open().onRollback(hook);
+  }
+
+  private open(): TransactionScope {
+    const open = this.ambient.current();
+    if (!open) throw new NoTransactionError('A transaction hook needs an open transaction.');
+    return open;
   }
 
   private async begin<T>(options: TransactionOptions, work: () => Promise<T>): Promise<T> {

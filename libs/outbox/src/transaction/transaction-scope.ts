@@ -232,7 +232,7 @@ export class TransactionScope {
       );
     }
     const owner = this.savepoints.at(-1)?.owner;
-    if (owner && caller && !caller.finishing && !caller.isWithin(owner)) {
+    if (owner?.isAlive && caller && !caller.finishing && !caller.isWithin(owner)) {
       throw new SavepointConflictError(
         'Another branch of this transaction has a savepoint open, and could undo this work with its own. Run nested ' +
           'parts of one transaction one after the other.',
