@@ -24,7 +24,9 @@ export {
   TransactionDoomedError,
 } from './errors';
 export type { LoggedMessage, OutboxMessage } from './event/message';
-export { OutboxEvent, type OutboxEventOptions } from './event/outbox-event.decorator';
+export { currentMessageContext, type MessageContext, withMessageContext } from './event/message-context';
+export { type KeyValue, OutboxEvent, type OutboxEventOptions } from './event/outbox-event.decorator';
+export type { RawMessage } from './event/raw-message';
 export { OutboxHealth, type OutboxHealthReport } from './observe/outbox-health';
 export type { OutboxModuleAsyncOptions, OutboxModuleOptions } from './options';
 export { OutboxModule } from './outbox.module';

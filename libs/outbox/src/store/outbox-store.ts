@@ -1,5 +1,5 @@
 import { LanesMismatchError, TablesMissingError } from '../errors';
-import { messageBytes } from '../event/event-to-message';
+import { messageBytes } from '../event/to-message';
 import { slotOf } from '../event/hash';
 import type { OutboxMessage } from '../event/message';
 import type { Dialect, NewMessage, Sql } from './dialect';

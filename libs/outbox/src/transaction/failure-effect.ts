@@ -43,6 +43,24 @@ function postgresEffect(code: string): FailureEffect {
   return code.startsWith('57P') || code.startsWith('08') ? 'transaction' : 'since-savepoint';
 }
 
+/** MySQL's and MariaDB's ER_CHECKREAD is a snapshot that another transaction has changed. */
+const TRANSIENT = new Set([
+  'ER_LOCK_DEADLOCK',
+  'ER_LOCK_WAIT_TIMEOUT',
+  'ER_CHECKREAD',
+  '40001',
+  '40P01',
+  '55P03',
+  'SQLITE_BUSY',
+]);
+
+/** Whether the error, or what caused it, is a conflict with another transaction, so that a second run may succeed. */
+export function isConflict(error: unknown): boolean {
+  const { code } = driverError(error);
+  if (typeof code === 'string' && TRANSIENT.has(code)) return true;
+  return error instanceof Error && error.cause !== undefined && isConflict(error.cause);
+}
+
 function driverError(error: unknown): DriverError {
   if (typeof error !== 'object' || error === null) return {};
   if ('driverError' in error && typeof error.driverError === 'object' && error.driverError !== null) {

@@ -22,4 +22,10 @@ export interface TransactionOptions {
   readonly propagation?: Propagation;
   /** Default: the data source's. Joining a transaction that has another one is an error. */
   readonly isolation?: IsolationLevel;
+  /**
+   * How often to run the whole work again after a deadlock, a lock wait timeout or a serialisation failure, with a
+   * short, growing pause. Default 0. It has no effect where the work joins an open transaction: only that can be run
+   * again.
+   */
+  readonly retries?: number;
 }

@@ -1,8 +1,13 @@
+import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { NoTransactionError, SqliteNestedTransactionError, TransactionDoomedError } from '../errors';
 import type { AmbientTransactions } from './ambient-transactions';
+import { isConflict } from './failure-effect';
 import type { TransactionOptions } from './transaction-options';
 import type { TransactionHook, TransactionScope } from './transaction-scope';
+
+/** Longest pause between two runs, in milliseconds, before it is spread. */
+const MAX_RETRY_PAUSE = 500;
 
 /** Runs work in transactions, by the rules of {@link TransactionOptions.propagation}. */
 export class TransactionRunner {
@@ -15,9 +20,15 @@ export class TransactionRunner {
    *
    * @throws TransactionDoomedError when the database has undone the transaction though the work succeeded
    * @throws NoTransactionError for MANDATORY without, and NEVER with, an open transaction
-   * @throws IsolationConflictError
+   * @throws IsolationConflictError, SqliteNestedTransactionError
    */
-  async run<T>(options: TransactionOptions, work: () => Promise<T>): Promise<T> {
+  run<T>(work: () => Promise<T>): Promise<T>;
+  run<T>(options: TransactionOptions, work: () => Promise<T>): Promise<T>;
+  run<T>(first: TransactionOptions | (() => Promise<T>), second?: () => Promise<T>): Promise<T> {
+    return typeof first === 'function' ? this.propagate({}, first) : this.propagate(first, second as () => Promise<T>);
+  }
+
+  private async propagate<T>(options: TransactionOptions, work: () => Promise<T>): Promise<T> {
     const open = this.ambient.current();
     switch (options.propagation ?? 'REQUIRED') {
       case 'REQUIRED':
@@ -67,6 +78,17 @@ export class TransactionRunner {
   }
 
   private async begin<T>(options: TransactionOptions, work: () => Promise<T>): Promise<T> {
+    for (let retry = 0; ; retry++) {
+      try {
+        return await this.once(options, work);
+      } catch (error) {
+        if (retry >= (options.retries ?? 0) || !isConflict(error)) throw error;
+        await setTimeout(Math.min(10 * 2 ** retry, MAX_RETRY_PAUSE) * (0.5 + Math.random()));
+      }
+    }
+  }
+
+  private async once<T>(options: TransactionOptions, work: () => Promise<T>): Promise<T> {
     const queryRunner = this.ambient.createQueryRunner();
     const release = queryRunner.release.bind(queryRunner);
     // Whoever is given the transaction's query runner may release it, as their own; only its owner really does.

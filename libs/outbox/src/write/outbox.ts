@@ -2,6 +2,8 @@ import type { EntityManager } from 'typeorm';
 import { NoTransactionError } from '../errors';
 import { eventToMessage } from '../event/event-to-message';
 import { currentMessageContext } from '../event/message-context';
+import type { RawMessage } from '../event/raw-message';
+import { toMessage } from '../event/to-message';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionScope } from '../transaction/transaction-scope';
 
@@ -27,8 +29,20 @@ export class Outbox {
    */
   emit(events: object | readonly object[], options: EmitOptions = {}): void {
     const scope = this.scope(options.manager);
-    const list = Array.isArray(events) ? (events as readonly object[]) : [events];
+    const list = isList(events) ? events : [events];
     scope.add(list.map((event) => eventToMessage(event, this.maxMessageBytes, currentMessageContext())));
+  }
+
+  /**
+   * Emits messages that are not made of event classes. What they hold is checked as for events, their payload is sent
+   * as it is.
+   *
+   * @throws NoTransactionError, EventInvalidError, EventTooLargeError; none of the given messages is then emitted
+   */
+  emitRaw(messages: RawMessage | readonly RawMessage[], options: EmitOptions = {}): void {
+    const scope = this.scope(options.manager);
+    const list = isList(messages) ? messages : [messages];
+    scope.add(list.map((message) => toMessage(message, this.maxMessageBytes, currentMessageContext())));
   }
 
   /** @throws NoTransactionError outside a transaction */
@@ -46,4 +60,8 @@ export class Outbox {
     }
     return scope;
   }
+}
+
+function isList<T extends object>(value: T | readonly T[]): value is readonly T[] {
+  return Array.isArray(value);
 }
