@@ -18,7 +18,12 @@ export type OutboxErrorCode =
   | 'OUTBOX_SAVEPOINT_CONFLICT'
   | 'OUTBOX_SQLITE_NESTED_TRANSACTION'
   | 'OUTBOX_MESSAGE_ID_MISSING'
-  | 'OUTBOX_MESSAGE_ID_INVALID';
+  | 'OUTBOX_MESSAGE_ID_INVALID'
+  | 'OUTBOX_MESSAGE_IN_PROGRESS'
+  | 'OUTBOX_PAYLOAD_UNREADABLE'
+  | 'OUTBOX_HANDLER_FAILED'
+  | 'OUTBOX_CONSUMER_DUPLICATE'
+  | 'OUTBOX_CONSUMER_MISPLACED';
 
 /** What every error of this library is: a stable code, whether trying again can help, and the cause. */
 export abstract class OutboxError extends Error {
@@ -142,4 +147,31 @@ export class MessageIdMissingError extends OutboxError {
 /** A message id is too long, or not of the form asked for. */
 export class MessageIdInvalidError extends OutboxError {
   readonly code = 'OUTBOX_MESSAGE_ID_INVALID';
+}
+
+/** Another copy of the message is being handled; when that has ended, this one is a repeat or is handled itself. */
+export class MessageInProgressError extends OutboxError {
+  readonly code = 'OUTBOX_MESSAGE_IN_PROGRESS';
+  override readonly retryable = true;
+}
+
+/** The value of a consumed message is not what its consumer takes: no value at all, or not a JSON object. */
+export class PayloadUnreadableError extends OutboxError {
+  readonly code = 'OUTBOX_PAYLOAD_UNREADABLE';
+}
+
+/** A handler failed; `cause` is its error, which by itself would have made the Kafka client stop for good. */
+export class HandlerFailedError extends OutboxError {
+  readonly code = 'OUTBOX_HANDLER_FAILED';
+  override readonly retryable = true;
+}
+
+/** Two handlers have one consumer name, so each would take the other's messages for repeats. Thrown at boot. */
+export class ConsumerDuplicateError extends OutboxError {
+  readonly code = 'OUTBOX_CONSUMER_DUPLICATE';
+}
+
+/** `@IdempotentConsumer` stands where it has no effect: on something that handles no messages. Thrown at boot. */
+export class ConsumerMisplacedError extends OutboxError {
+  readonly code = 'OUTBOX_CONSUMER_MISPLACED';
 }

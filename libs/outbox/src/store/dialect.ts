@@ -6,6 +6,12 @@ export interface Sql {
   query(statement: string, parameters?: unknown[]): Promise<unknown>;
 }
 
+/**
+ * What a copy of a message does while another is being handled: `wait` as long as the database lets a statement wait
+ * for a lock, or `fail` at once.
+ */
+export type Patience = 'wait' | 'fail';
+
 /** A message on its way into the log. */
 export interface NewMessage {
   readonly message: OutboxMessage;
@@ -42,8 +48,14 @@ export interface Dialect {
   lockLanes(sql: Sql, first: number, limit: number): Promise<readonly number[]>;
   /** One query that reads several ranges, each with its own limit. */
   unionAll(queries: readonly string[]): string;
-  /** Records the message; false when it is recorded already. Waits for another transaction that is about to. */
-  insertConsumed(sql: Sql, consumer: string, messageId: string): Promise<boolean>;
+  /**
+   * Records the message; false when it is recorded already.
+   *
+   * @throws MessageInProgressError when another transaction is about to record it and has not ended in time
+   */
+  insertConsumed(sql: Sql, consumer: string, messageId: string, patience: Patience): Promise<boolean>;
+  /** Counts one more failure of the consumer on the message, and says how many there have been. */
+  countFailure(sql: Sql, consumer: string, messageId: string): Promise<number>;
 }
 
 /** Columns that a new message fills, in this order. */

@@ -4,10 +4,14 @@ import {
   MESSAGE_COLUMNS,
   messageValues,
   type NewMessage,
+  type Patience,
   quotedTables,
   type Sql,
 } from './dialect';
+import { driverCode, messageInProgress } from './message-in-progress';
 import { ORDER_BUCKETS, type TableNames } from './tables';
+
+const WAITED_IN_VAIN: ReadonlySet<unknown> = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_DEADLOCK']);
 
 const ROW = `(${MESSAGE_COLUMNS.map(() => '?').join(', ')}, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))`;
 const COLUMNS = `${MESSAGE_COLUMNS.join(', ')}, created_at, updated_at`;
@@ -58,24 +62,50 @@ export function mysqlDialect(name: 'mysql' | 'mariadb', names: TableNames): Dial
 
     unionAll: (queries) => queries.map((query) => `(${query})`).join(' UNION ALL '),
 
-    async insertConsumed(sql: Sql, consumer: string, messageId: string): Promise<boolean> {
+    async insertConsumed(sql: Sql, consumer: string, messageId: string, patience: Patience): Promise<boolean> {
+      const insert = `INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) VALUES (?, ?, ${now})`;
       try {
-        await sql.query(`INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) VALUES (?, ?, ${now})`, [
-          consumer,
-          messageId,
-        ]);
+        const send = (prefix = ''): Promise<unknown> => sql.query(`${prefix}${insert}`, [consumer, messageId]);
+        if (patience === 'wait') await send();
+        else if (name === 'mariadb') await send('SET STATEMENT innodb_lock_wait_timeout = 0 FOR ');
+        else await withShortestWait(sql, send);
         return true;
       } catch (error) {
         // Not INSERT IGNORE: it would take other faults for a repeat. A duplicate undoes only its statement.
-        if (isDuplicate(error)) return false;
-        throw error;
+        if (driverCode(error) === 'ER_DUP_ENTRY') return false;
+        throw WAITED_IN_VAIN.has(driverCode(error)) ? messageInProgress(consumer, messageId, error) : error;
       }
+    },
+
+    async countFailure(sql: Sql, consumer: string, messageId: string): Promise<number> {
+      await sql.query(
+        `INSERT INTO ${tables.failure} (consumer, message_id, attempts, updated_at) VALUES (?, ?, 1, ${now})
+         ON DUPLICATE KEY UPDATE attempts = attempts + 1, updated_at = ${now}`,
+        [consumer, messageId],
+      );
+      const rows = (await sql.query(
+        `SELECT attempts FROM ${tables.failure} WHERE consumer = ? AND message_id = ?`,
+        [consumer, messageId],
+      )) as { attempts: number }[];
+      return rows[0]?.attempts ?? 1;
     },
   };
 }
 
-function isDuplicate(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === 'ER_DUP_ENTRY';
+/** MySQL has no INSERT that does not wait: a second is the least. */
+async function withShortestWait(sql: Sql, send: () => Promise<unknown>): Promise<void> {
+  // COALESCE: the session's own setting, also when a deadlock has kept an earlier call from putting it back.
+  await sql.query(
+    'SET @outbox_wait = COALESCE(@outbox_wait, @@SESSION.innodb_lock_wait_timeout), SESSION innodb_lock_wait_timeout = 1',
+  );
+  const putBack = (): Promise<unknown> => sql.query('SET SESSION innodb_lock_wait_timeout = @outbox_wait');
+  try {
+    await send();
+  } catch (error) {
+    await putBack().catch(() => undefined);
+    throw error;
+  }
+  await putBack();
 }
 
 function createTables(name: 'mysql' | 'mariadb', tables: TableNames, lanes: number): readonly string[] {
@@ -124,6 +154,10 @@ function createTables(name: 'mysql' | 'mariadb', tables: TableNames, lanes: numb
     `CREATE TABLE IF NOT EXISTS ${tables.consumed} (
       consumer VARCHAR(100) NOT NULL, message_id VARCHAR(190) NOT NULL, consumed_at DATETIME(6) NOT NULL,
       PRIMARY KEY (consumer, message_id)
+    ) ${engine}`,
+    `CREATE TABLE IF NOT EXISTS ${tables.failure} (
+      consumer VARCHAR(100) NOT NULL, message_id VARCHAR(190) NOT NULL, attempts INT NOT NULL,
+      updated_at DATETIME(6) NOT NULL, PRIMARY KEY (consumer, message_id)
     ) ${engine}`,
     ...fillOnce(tables.lane, 'lane', lanes),
     ...fillOnce(tables.bucket, 'bucket', ORDER_BUCKETS),

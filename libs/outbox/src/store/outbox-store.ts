@@ -2,7 +2,7 @@ import { LanesMismatchError, TablesMissingError } from '../errors';
 import { messageBytes } from '../event/to-message';
 import { slotOf } from '../event/hash';
 import type { OutboxMessage } from '../event/message';
-import type { Dialect, NewMessage, Sql } from './dialect';
+import type { Dialect, NewMessage, Patience, Sql } from './dialect';
 import { ORDER_BUCKETS } from './tables';
 
 /** Whether the ids of one key follow the order in which transactions commit. */
@@ -37,7 +37,7 @@ export class OutboxStore {
     const { tables } = this.dialect;
     let lanes: number;
     try {
-      for (const table of [tables.message, tables.pending, tables.hold, tables.held, tables.consumed]) {
+      for (const table of [tables.message, tables.pending, tables.hold, tables.held, tables.consumed, tables.failure]) {
         await sql.query(`SELECT 1 FROM ${table} WHERE 1 = 0`);
       }
       const rows = (await sql.query(`SELECT COUNT(*) AS count FROM ${tables.lane}`)) as { count: string | number }[];
@@ -64,9 +64,23 @@ export class OutboxStore {
     }
   }
 
-  /** False when the consumer has had the message. */
-  consume(sql: Sql, consumer: string, messageId: string): Promise<boolean> {
-    return this.dialect.insertConsumed(sql, consumer, messageId);
+  /**
+   * False when the consumer has had the message.
+   *
+   * @throws MessageInProgressError when another transaction is about to record it and has not ended in time
+   */
+  consume(sql: Sql, consumer: string, messageId: string, patience: Patience = 'wait'): Promise<boolean> {
+    return this.dialect.insertConsumed(sql, consumer, messageId, patience);
+  }
+
+  /** Counts one more failure of the consumer on the message, and says how many there have been. */
+  countFailure(sql: Sql, consumer: string, messageId: string): Promise<number> {
+    return this.dialect.countFailure(sql, consumer, messageId);
+  }
+
+  async forgetFailures(sql: Sql, consumer: string, messageId: string): Promise<void> {
+    const { tables, bind } = this.dialect;
+    await sql.query(bind(`DELETE FROM ${tables.failure} WHERE consumer = ? AND message_id = ?`), [consumer, messageId]);
   }
 
   async backlog(sql: Sql): Promise<Backlog> {

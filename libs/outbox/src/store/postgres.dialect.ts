@@ -1,4 +1,5 @@
 import { slotOf } from '../event/hash';
+import { driverCode, messageInProgress } from './message-in-progress';
 import {
   type Dialect,
   laneHasWork,
@@ -6,10 +7,17 @@ import {
   messageValues,
   type NewMessage,
   numberRows,
+  type Patience,
   quotedTables,
   type Sql,
 } from './dialect';
 import type { TableNames } from './tables';
+
+/** How long a copy of a message waits for another, in terms of lock_timeout. As long as InnoDB waits by default. */
+const WAIT = `'50s'`;
+const FAIL_AFTER = `'10ms'`;
+/** Lock timeout, deadlock, and at higher isolation levels: the other copy has been faster. */
+const WAITED_IN_VAIN: ReadonlySet<unknown> = new Set(['55P03', '40P01', '40001']);
 
 const NOW = `(clock_timestamp() AT TIME ZONE 'utc')`;
 
@@ -73,13 +81,36 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
 
     unionAll: (queries) => queries.map((query) => `(${query})`).join(' UNION ALL '),
 
-    async insertConsumed(sql: Sql, consumer: string, messageId: string): Promise<boolean> {
+    async insertConsumed(sql: Sql, consumer: string, messageId: string, patience: Patience): Promise<boolean> {
+      // PostgreSQL waits for a lock without end. The limit is for this statement only, in one round trip.
+      const limit = patience === 'fail' ? FAIL_AFTER : `CASE current_setting('lock_timeout') WHEN '0' THEN ${WAIT} ELSE current_setting('lock_timeout') END`;
+      try {
+        const rows = (await sql.query(
+          `WITH patience AS MATERIALIZED (
+             SELECT set_config('outbox.lock_timeout', current_setting('lock_timeout'), true),
+               set_config('lock_timeout', ${limit}, true)
+           ), recorded AS (
+             INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at)
+             SELECT $1, $2, ${NOW} FROM patience ON CONFLICT DO NOTHING RETURNING 1
+           )
+           SELECT (SELECT COUNT(*) FROM recorded)::int AS count,
+             set_config('lock_timeout', current_setting('outbox.lock_timeout'), true)`,
+          [consumer, messageId],
+        )) as { count: number }[];
+        return rows[0]?.count === 1;
+      } catch (error) {
+        throw WAITED_IN_VAIN.has(driverCode(error)) ? messageInProgress(consumer, messageId, error) : error;
+      }
+    },
+
+    async countFailure(sql: Sql, consumer: string, messageId: string): Promise<number> {
       const rows = (await sql.query(
-        `INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) VALUES ($1, $2, ${NOW})
-         ON CONFLICT DO NOTHING RETURNING 1 AS inserted`,
+        `INSERT INTO ${tables.failure} AS f (consumer, message_id, attempts, updated_at) VALUES ($1, $2, 1, ${NOW})
+         ON CONFLICT (consumer, message_id) DO UPDATE SET attempts = f.attempts + 1, updated_at = ${NOW}
+         RETURNING attempts`,
         [consumer, messageId],
-      )) as unknown[];
-      return rows.length > 0;
+      )) as { attempts: number }[];
+      return rows[0]?.attempts ?? 1;
     },
   };
 }
@@ -126,6 +157,10 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
     `CREATE TABLE IF NOT EXISTS ${tables.consumed} (
       consumer VARCHAR(100) COLLATE "C" NOT NULL, message_id ${text} NOT NULL, consumed_at TIMESTAMP(6) NOT NULL,
       PRIMARY KEY (consumer, message_id)
+    )`,
+    `CREATE TABLE IF NOT EXISTS ${tables.failure} (
+      consumer VARCHAR(100) COLLATE "C" NOT NULL, message_id ${text} NOT NULL, attempts INT NOT NULL,
+      updated_at TIMESTAMP(6) NOT NULL, PRIMARY KEY (consumer, message_id)
     )`,
     `INSERT INTO ${tables.lane} (lane) SELECT n FROM (VALUES ${numberRows(lanes)}) numbers(n)
      WHERE NOT EXISTS (SELECT 1 FROM ${tables.lane})`,

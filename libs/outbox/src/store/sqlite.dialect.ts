@@ -60,6 +60,15 @@ export function sqliteDialect(names: TableNames): Dialect {
       )) as unknown[];
       return rows.length > 0;
     },
+
+    async countFailure(sql: Sql, consumer: string, messageId: string): Promise<number> {
+      const rows = (await sql.query(
+        `INSERT INTO ${tables.failure} (consumer, message_id, attempts, updated_at) VALUES (?, ?, 1, ${NOW})
+         ON CONFLICT DO UPDATE SET attempts = attempts + 1, updated_at = ${NOW} RETURNING attempts`,
+        [consumer, messageId],
+      )) as { attempts: number }[];
+      return rows[0]?.attempts ?? 1;
+    },
   };
 }
 
@@ -101,6 +110,10 @@ function createTables(tables: TableNames, lanes: number): readonly string[] {
     ) WITHOUT ROWID`,
     `CREATE TABLE IF NOT EXISTS ${tables.consumed} (
       consumer TEXT NOT NULL, message_id TEXT NOT NULL, consumed_at TEXT NOT NULL, PRIMARY KEY (consumer, message_id)
+    ) WITHOUT ROWID`,
+    `CREATE TABLE IF NOT EXISTS ${tables.failure} (
+      consumer TEXT NOT NULL, message_id TEXT NOT NULL, attempts INTEGER NOT NULL, updated_at TEXT NOT NULL,
+      PRIMARY KEY (consumer, message_id)
     ) WITHOUT ROWID`,
     `INSERT INTO ${tables.lane} (lane) SELECT column1 FROM (VALUES ${numberRows(lanes)})
      WHERE NOT EXISTS (SELECT 1 FROM ${tables.lane})`,

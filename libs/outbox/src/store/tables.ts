@@ -16,6 +16,8 @@ export interface TableNames {
   readonly held: string;
   /** One row for each message that a consumer has handled. */
   readonly consumed: string;
+  /** One row for each message that a consumer has failed on. */
+  readonly failure: string;
 }
 
 const DEFAULT_NAMES: TableNames = {
@@ -26,6 +28,7 @@ const DEFAULT_NAMES: TableNames = {
   hold: 'outbox_hold',
   held: 'outbox_held',
   consumed: 'consumed_message',
+  failure: 'consumed_failure',
 };
 
 /** Lanes that a relay can work on side by side. Fixed when the tables are made. */
