@@ -15,7 +15,7 @@ import { toMessage } from './to-message';
  */
 export function eventToMessage(event: object, maxBytes: number, context: MessageContext): OutboxMessage {
   const options = eventOptionsOf(event.constructor as Type<object>);
-  validate(event, options.type);
+  assertValid(event, options.type);
   const key = text((options.key ?? options.aggregateId)?.(event));
   const aggregateId = text((options.aggregateId ?? options.key)?.(event));
   return toMessage(
@@ -42,7 +42,8 @@ function text(value: KeyValue | undefined): string | undefined {
   return typeof value === 'number' || typeof value === 'bigint' ? String(value) : value;
 }
 
-function validate(event: object, type: string): void {
+/** @throws EventInvalidError naming each field that failed, and why */
+export function assertValid(event: object, type: string): void {
   const errors = validateSync(event, { forbidUnknownValues: false });
   if (errors.length === 0) return;
   const fields: Record<string, string[]> = {};
