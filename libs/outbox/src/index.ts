@@ -47,4 +47,6 @@ export { Transactional, type TransactionalOptions } from './transaction/transact
 export type { IsolationLevel, Propagation, TransactionOptions } from './transaction/transaction-options';
 export { TransactionRunner } from './transaction/transaction-runner';
 export { type Emitted, EmitsEvent, type EmitsEventOptions, type EventFields } from './write/emits-event.decorator';
+export { EventCollector, type EventSource } from './write/event-source';
+export type { ContextProvider } from './write/emit-context';
 export { type EmitOptions, Outbox } from './write/outbox';

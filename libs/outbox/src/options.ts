@@ -3,6 +3,8 @@ import { OutboxOptionsError } from './errors';
 import type { PublisherFactory } from './publish/publisher';
 import { DEFAULT_RELAY_OPTIONS, type RelayOptions } from './relay/relay-options';
 import type { Order } from './store/outbox-store';
+import type { EntityManager } from 'typeorm';
+import type { ContextProvider } from './write/emit-context';
 import { laneCount, type SchemaOptions, type TableNames, tableNames } from './store/tables';
 
 export interface OutboxModuleOptions extends SchemaOptions {
@@ -19,6 +21,16 @@ export interface OutboxModuleOptions extends SchemaOptions {
   readonly order?: Order;
   /** Largest message in bytes (payload, key, headers). Default 1,000,000: just under Kafka's limit of 1 MiB. */
   readonly maxMessageBytes?: number;
+  /**
+   * Says what the situation adds to each message: tenant, correlation id, headers. The trace of the active
+   * OpenTelemetry span and the context of the message being handled are taken over by themselves.
+   */
+  readonly context?: ContextProvider;
+  /**
+   * For apps that keep transactions with another library, such as typeorm-transactional: the manager of the
+   * transaction around the calling code, if there is one. Events are then written just before its commit.
+   */
+  readonly ambientManager?: () => EntityManager | undefined;
   readonly relay?: RelayOptions;
 }
 
@@ -39,6 +51,8 @@ export interface ResolvedOptions {
   readonly createTables: boolean;
   readonly order: Order;
   readonly maxMessageBytes: number;
+  readonly context: ContextProvider | undefined;
+  readonly ambientManager: (() => EntityManager | undefined) | undefined;
   readonly relay: Required<RelayOptions>;
 }
 
@@ -50,6 +64,8 @@ const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
   createTables: true,
   order: true,
   maxMessageBytes: true,
+  context: true,
+  ambientManager: true,
   relay: true,
 };
 
@@ -70,6 +86,8 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
     createTables,
     order,
     maxMessageBytes,
+    context: optionalFunction('context', options.context),
+    ambientManager: optionalFunction('ambientManager', options.ambientManager),
     relay: resolveRelay(options.relay ?? {}),
   };
 }
@@ -90,6 +108,11 @@ function assertKnown(options: object, known: object, prefix: string): void {
       `Unknown option ${prefix}${unknown.join(', ')}. Known are: ${Object.keys(known).join(', ')}.`,
     );
   }
+}
+
+function optionalFunction<T>(name: string, value: T | undefined): T | undefined {
+  if (value !== undefined && typeof value !== 'function') throw new OutboxOptionsError(`${name} must be a function.`);
+  return value;
 }
 
 function assertWhole(name: string, value: unknown, least: number): void {

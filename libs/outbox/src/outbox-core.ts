@@ -9,6 +9,8 @@ import { createTables } from './store/migration';
 import { OutboxStore } from './store/outbox-store';
 import { AmbientTransactions } from './transaction/ambient-transactions';
 import { TransactionRunner } from './transaction/transaction-runner';
+import { EmitContext } from './write/emit-context';
+import { EventSourceSubscriber } from './write/event-source';
 import { Outbox } from './write/outbox';
 
 /** The parts of one data source's outbox, put together. */
@@ -19,14 +21,24 @@ export class OutboxCore {
   readonly relay: Relay;
   readonly health: OutboxHealth;
   private readonly ambient: AmbientTransactions;
+  private readonly subscriber: EventSourceSubscriber;
 
-  private constructor(options: ResolvedOptions, dataSource: DataSource, store: OutboxStore) {
+  private constructor(
+    options: ResolvedOptions,
+    private readonly dataSource: DataSource,
+    store: OutboxStore,
+  ) {
     this.ambient = new AmbientTransactions(dataSource, {
       flush: (queryRunner, messages) => store.add(queryRunner, messages),
       onWritten: () => this.relay.wake(),
     });
     this.transactions = new TransactionRunner(this.ambient);
-    this.outbox = new Outbox(this.ambient, options.maxMessageBytes);
+    this.outbox = new Outbox(this.ambient, {
+      maxMessageBytes: options.maxMessageBytes,
+      context: new EmitContext(options.context),
+      ambientManager: options.ambientManager,
+    });
+    this.subscriber = new EventSourceSubscriber((queryRunner, source) => this.outbox.drain(queryRunner, source));
     this.idempotent = new IdempotentRunner(this.ambient, this.transactions, store);
     const concurrency = this.ambient.serial ? 1 : options.relay.concurrency;
     const sessions = this.ambient.serial
@@ -47,11 +59,18 @@ export class OutboxCore {
     const store = new OutboxStore(dialect, options.lanes, options.order);
     await store.check(dataSource);
     const core = new OutboxCore(options, dataSource, store);
-    core.ambient.join();
+    core.join();
     return core;
   }
 
   onApplicationShutdown(): void {
     this.ambient.leave();
+    const { subscribers } = this.dataSource;
+    subscribers.splice(subscribers.indexOf(this.subscriber), 1);
+  }
+
+  private join(): void {
+    this.ambient.join();
+    this.dataSource.subscribers.push(this.subscriber);
   }
 }

@@ -83,6 +83,11 @@ export class AmbientTransactions {
     if (!queryRunner?.isTransactionActive) {
       throw new NoTransactionError('The given manager is not in a transaction.');
     }
+    return this.scopeOn(queryRunner);
+  }
+
+  /** The transaction that a query runner is in. */
+  scopeOn(queryRunner: QueryRunner): TransactionScope {
     return this.scopes.get(queryRunner) ?? this.adopt(queryRunner);
   }
 

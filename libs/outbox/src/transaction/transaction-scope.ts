@@ -28,8 +28,13 @@ interface Savepoint {
   readonly name: string;
   /** Who set it: while it is open, others' statements would be undone with it. */
   readonly owner: Branch | undefined;
-  /** How much had been collected when it was set: going back to it forgets the rest. */
+  readonly collected: Collected;
+}
+
+/** How much a transaction had collected: a savepoint that is undone takes back what came after it. */
+interface Collected {
   readonly messages: number;
+  readonly beforeFlush: number;
   readonly afterCommit: number;
 }
 
@@ -47,6 +52,7 @@ interface Failure {
 export class TransactionScope {
   private readonly query: Query;
   private readonly messages: OutboxMessage[] = [];
+  private readonly beforeFlush: (() => void)[] = [];
   private readonly afterCommit: TransactionHook[] = [];
   private readonly afterRollback: TransactionHook[] = [];
   private readonly savepoints: Savepoint[] = [];
@@ -94,6 +100,12 @@ export class TransactionScope {
   add(messages: readonly OutboxMessage[]): void {
     this.assertUsable();
     this.messages.push(...messages);
+  }
+
+  /** Runs just before the messages are written, and may add some. */
+  onFlush(hook: () => void): void {
+    this.assertUsable();
+    this.beforeFlush.push(hook);
   }
 
   onCommit(hook: TransactionHook): void {
@@ -144,6 +156,7 @@ export class TransactionScope {
 
   private async commit(args: Parameters<Query>): Promise<unknown> {
     if (this.failure) throw this.doomed();
+    for (const hook of this.beforeFlush.splice(0)) hook();
     if (this.messages.length > 0) {
       const messages = this.messages.splice(0);
       await this.options.flush(this.queryRunner, messages);
@@ -173,8 +186,11 @@ export class TransactionScope {
     const savepoint: Savepoint = {
       name,
       owner: this.options.caller(),
-      messages: this.messages.length,
-      afterCommit: this.afterCommit.length,
+      collected: {
+        messages: this.messages.length,
+        beforeFlush: this.beforeFlush.length,
+        afterCommit: this.afterCommit.length,
+      },
     };
     // Known before the database answers, so that a branch that runs beside sees it.
     this.savepoints.push(savepoint);
@@ -208,10 +224,11 @@ export class TransactionScope {
   private goBackTo(name: string): void {
     const index = this.indexOf(name);
     // A savepoint that was set before the scope began to watch lies before all that it has collected.
-    const savepoint = this.savepoints[index] ?? { messages: 0, afterCommit: 0 };
+    const collected = this.savepoints[index]?.collected ?? { messages: 0, beforeFlush: 0, afterCommit: 0 };
     this.savepoints.length = index + 1;
-    this.messages.length = savepoint.messages;
-    this.afterCommit.length = savepoint.afterCommit;
+    this.messages.length = collected.messages;
+    this.beforeFlush.length = collected.beforeFlush;
+    this.afterCommit.length = collected.afterCommit;
     if (this.failure && this.failure.depth !== null && this.failure.depth > index) this.failure = undefined;
   }
 

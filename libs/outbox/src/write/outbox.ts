@@ -1,22 +1,34 @@
-import type { EntityManager } from 'typeorm';
+import type { EntityManager, QueryRunner } from 'typeorm';
 import { NoTransactionError } from '../errors';
 import { eventToMessage } from '../event/event-to-message';
-import { currentMessageContext } from '../event/message-context';
+import type { OutboxMessage } from '../event/message';
 import type { RawMessage } from '../event/raw-message';
 import { toMessage } from '../event/to-message';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionScope } from '../transaction/transaction-scope';
+import type { EmitContext } from './emit-context';
+import type { EventSource } from './event-source';
 
 export interface EmitOptions {
   /** A manager that is in a transaction of its own. Default: the transaction that the code is in. */
   readonly manager?: EntityManager;
 }
 
+export interface OutboxOptions {
+  /** Largest message, in bytes of payload, key and headers. */
+  readonly maxMessageBytes: number;
+  readonly context: EmitContext;
+  /** The manager of a transaction that another library keeps around the code, if there is one. */
+  readonly ambientManager: (() => EntityManager | undefined) | undefined;
+}
+
 /** Emits events into the transaction. */
 export class Outbox {
+  private readonly drained = new WeakMap<TransactionScope, WeakSet<EventSource>>();
+
   constructor(
     private readonly ambient: AmbientTransactions,
-    private readonly maxMessageBytes: number,
+    private readonly options: OutboxOptions,
   ) {}
 
   /**
@@ -30,7 +42,7 @@ export class Outbox {
   emit(events: object | readonly object[], options: EmitOptions = {}): void {
     const scope = this.scope(options.manager);
     const list = isList(events) ? events : [events];
-    scope.add(list.map((event) => eventToMessage(event, this.maxMessageBytes, currentMessageContext())));
+    scope.add(this.toMessages(list));
   }
 
   /**
@@ -42,7 +54,22 @@ export class Outbox {
   emitRaw(messages: RawMessage | readonly RawMessage[], options: EmitOptions = {}): void {
     const scope = this.scope(options.manager);
     const list = isList(messages) ? messages : [messages];
-    scope.add(list.map((message) => toMessage(message, this.maxMessageBytes, currentMessageContext())));
+    scope.add(list.map((message) => toMessage(message, this.options.maxMessageBytes, this.options.context.current())));
+  }
+
+  /** Emits what the source has collected when the transaction of the query runner commits. */
+  drain(queryRunner: QueryRunner, source: EventSource): void {
+    if (!queryRunner.isTransactionActive) return;
+    const scope = this.ambient.scopeOn(queryRunner);
+    const drained = this.drained.get(scope) ?? new WeakSet();
+    this.drained.set(scope, drained);
+    scope.onFlush(() => {
+      // An entity may be saved several times in a transaction; its events are emitted once.
+      if (drained.has(source)) return;
+      drained.add(source);
+      scope.add(this.toMessages(source.getUncommittedEvents()));
+      scope.onCommit(() => source.uncommit());
+    });
   }
 
   /** @throws NoTransactionError outside a transaction */
@@ -50,8 +77,13 @@ export class Outbox {
     this.scope();
   }
 
+  private toMessages(events: readonly object[]): readonly OutboxMessage[] {
+    const context = this.options.context.current();
+    return events.map((event) => eventToMessage(event, this.options.maxMessageBytes, context));
+  }
+
   private scope(manager?: EntityManager): TransactionScope {
-    const scope = manager ? this.ambient.scopeOf(manager) : this.ambient.current();
+    const scope = manager ? this.ambient.scopeOf(manager) : (this.ambient.current() ?? this.foreignScope());
     if (!scope) {
       throw new NoTransactionError(
         'An event can only be emitted inside a transaction: decorate the method with @Transactional(), or pass the ' +
@@ -59,6 +91,11 @@ export class Outbox {
       );
     }
     return scope;
+  }
+
+  private foreignScope(): TransactionScope | undefined {
+    const manager = this.options.ambientManager?.();
+    return manager?.queryRunner?.isTransactionActive ? this.ambient.scopeOf(manager) : undefined;
   }
 }
 
