@@ -25,6 +25,8 @@ export class KafkaBroker {
     const configEntries =
       maxRecordBytes === undefined ? [] : [{ name: 'max.message.bytes', value: String(maxRecordBytes) }];
     await this.admin.createTopics({ topics: [{ topic, numPartitions: partitions, configEntries }], waitForLeaders: true });
+    // A leader may be named and not know of it yet.
+    await this.count(topic);
     return topic;
   }
 

@@ -5,6 +5,9 @@ import { type logCreator, logLevel } from 'kafkajs';
 const QUIET_TIME = 60_000;
 const MOST_LINES_REMEMBERED = 100;
 
+/** Said of each idempotent producer whose retries are bounded; ours are, and it is thrown away when they fail. */
+const NOT_FOR_US = /^Limiting retries for the idempotent producer/;
+
 /**
  * Where the lines of the client go. It calls each failed try an error and writes several lines for one, many times a
  * second while a broker is away; whether it matters is for the outcomes to say, so here they are warnings, each once a
@@ -19,7 +22,7 @@ export class ClientLog {
   creator(muted: () => boolean): logCreator {
     return () =>
       ({ level, namespace, log }) => {
-        if (muted()) return;
+        if (muted() || NOT_FOR_US.test(log.message)) return;
         const text = typeof log['error'] === 'string' ? `${log.message}: ${log['error']}` : log.message;
         const broker = typeof log['broker'] === 'string' ? ` (${log['broker']})` : '';
         if (level > logLevel.WARN) this.logger.debug?.(`${namespace}: ${text}${broker}`);

@@ -59,12 +59,12 @@ export class ProducerSockets {
 
 function abort(socket: net.Socket): void {
   if (socket.destroyed) return;
-  try {
-    // A reset, not a close: a close would still deliver what the kernel holds of a batch that was given up.
-    socket.resetAndDestroy();
-  } catch {
-    socket.destroy(); // TLS has no reset.
-  }
+  // A reset, not a close: a close would still deliver what the kernel holds of a batch that was given up. There is none
+  // for TLS; one asked for while connecting waits for the connection; and one asked for after `end` fails without a
+  // word, and Node then hangs at its exit.
+  const resettable = !socket.connecting && !socket.writableEnded && !(socket instanceof tls.TLSSocket);
+  if (resettable) socket.resetAndDestroy();
+  else socket.destroy();
   // kafkajs does not listen for 'close': without an error its requests would stay open until they time out.
   socket.emit('error', new Error('the producer was stopped'));
 }

@@ -79,7 +79,8 @@ export class Session {
     const settled = await deadline.race(connecting);
     if (settled?.value.error === null) return;
     this.stop();
-    throw settled === null ? new Error('no broker answered in time') : settled.value.error;
+    if (settled !== null) throw settled.value.error;
+    throw Object.assign(new Error('no broker answered in time'), { code: 'TIMEOUT' });
   }
 
   /** Sends one batch, and returns when nothing of it is on its way any more. */
@@ -127,19 +128,17 @@ export class Session {
     late: boolean,
   ): Promise<void> {
     if (late) return this.stop();
-    const wholly = records.every((record, index) => this.tap.wasWritten(this.unit(record, messages[index]) ?? ''));
-    if (!wholly) this.sockets.seal();
+    // It failed while the topics were looked up: nothing is on its way, and the client is as it was before, unless
+    // one of its own topics has gone, which it would ask for again and again.
+    const looking = messages.every((message) => this.partitions.of(message) === undefined);
+    if (looking && records.every(({ topic }) => !this.known.has(topic))) return;
+    const units = records.map((record, index) => this.unit(record, messages[index]) ?? '');
+    if (!units.every((unit) => this.tap.wasWritten(unit))) this.sockets.seal();
     await deadline.race(this.tap.quiet());
-    const answered = records.every((record, index) => {
-      const unit = this.unit(record, messages[index]);
-      return unit !== undefined && this.tap.answerOf(unit) !== undefined;
-    });
     // kafkajs counts a failed batch of an idempotent producer as not sent, though parts may be stored: its sequence
     // numbers are wrong from then on, and the broker would drop new records as repeats.
-    const reusable = answered && !this.options.idempotent;
-    // A batch that failed while its topic was being looked up leaves no trace in the client.
-    const untouched = !this.tap.anythingWritten && records.every(({ topic }) => !this.known.has(topic));
-    if (!reusable && !untouched) this.stop();
+    const answered = units.every((unit) => this.tap.answerOf(unit) !== undefined);
+    if (!answered || this.options.idempotent) this.stop();
   }
 
   private report(
