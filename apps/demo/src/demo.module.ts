@@ -17,7 +17,12 @@ export class DemoModule {
       module: DemoModule,
       imports: [
         TypeOrmModule.forRoot({ type: 'better-sqlite3', database: ':memory:', autoLoadEntities: true, synchronize: true }),
-        OutboxModule.forRoot({ publisher: broker.publisher(), createTables: true }),
+        OutboxModule.forRoot({
+          publisher: broker.publisher(),
+          createTables: true,
+          // A relay that lost an answer soon tries again; the story wants to stop it before that, on any machine.
+          relay: { retryDelay: 10_000 },
+        }),
         OrdersModule,
         InventoryModule,
         HealthModule,
