@@ -1,0 +1,34 @@
+import 'reflect-metadata';
+import { connect } from 'node:net';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { OutboxModule } from 'nestjs-transactional-outbox';
+import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
+import { childConfig, RELAY_OPTIONS, tell } from './child-config.js';
+
+/** A standalone relay, whose roads to the database and to the broker lead through proxies. */
+const config = childConfig();
+const { broker, brokerProxy } = config;
+
+@Module({
+  imports: [
+    TypeOrmModule.forRoot({ ...config.database, retryDelay: 300, retryAttempts: 300 }),
+    OutboxModule.forRoot({
+      publisher: kafkaPublisher({
+        clientId: config.name,
+        brokers: [`${broker.host}:${broker.port}`],
+        // Wherever the broker says that it is, this relay goes through its proxy.
+        socketFactory: ({ host, port, onConnect }) => connect(brokerProxy ?? { host, port }, onConnect),
+      }),
+      order: config.order,
+      relay: RELAY_OPTIONS,
+    }),
+  ],
+})
+class RelayModule {}
+
+process.on('disconnect', () => process.exit(1));
+const app = await NestFactory.createApplicationContext(RelayModule, { logger: ['error', 'warn', 'log'] });
+app.enableShutdownHooks();
+tell({ type: 'ready' });

@@ -1,0 +1,206 @@
+import { mkdirSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Order } from 'nestjs-transactional-outbox';
+import { startOwn } from '../../services/index.mjs';
+import { ChaosBroker } from './broker.js';
+import { ChildPlace, type ChildRole } from './child.js';
+import type { ChildConfig, ChildMessage, DatabaseName } from './child-config.js';
+import { ChaosDatabase } from './database.js';
+import { Faults, type Ground } from './faults.js';
+import type { CommitInterval, FaultRecord, History } from './history.js';
+import type { PlannedFault } from './plan.js';
+import { TcpProxy } from './tcp-proxy.js';
+
+export interface RunOptions {
+  readonly database: DatabaseName;
+  readonly seed: number;
+  readonly seconds: number;
+  readonly faults: readonly PlannedFault[];
+  readonly writers: number;
+  readonly relays: number;
+  readonly consumers: number;
+  /** Transactions per second, all writers together. */
+  readonly rate: number;
+  readonly order: Order;
+  readonly logFolder: string;
+  readonly say: (line: string) => void;
+}
+
+export interface RunResult {
+  readonly history: History;
+  /** Processes that ended although nobody ended them. */
+  readonly crashes: readonly string[];
+}
+
+/** How long nothing may move before the rest counts as lost. */
+const PATIENCE_MS = 45_000;
+
+/** Builds the ground, lets writers, relays and consumers run under the faults, heals everything, and reads what came of it. */
+export async function runChaos(options: RunOptions): Promise<RunResult> {
+  const { say } = options;
+  mkdirSync(options.logFolder, { recursive: true });
+  const undo: (() => Promise<unknown>)[] = [];
+  try {
+    say(`starting ${options.database} and Kafka`);
+    const [databaseServer, brokerServer] = await Promise.all([
+      startOwn(options.database).then((server) => {
+        undo.push(() => server.remove());
+        return server;
+      }),
+      startOwn('kafka', { settings: { 'auto.create.topics.enable': 'false' } }).then((server) => {
+        undo.push(() => server.remove());
+        return server;
+      }),
+    ]);
+    const database = new ChaosDatabase(databaseServer, options.database);
+    const broker = new ChaosBroker(brokerServer.info.url);
+    undo.push(() => broker.close());
+    await Promise.all([database.prepare(), broker.prepare()]);
+
+    const evidence = new Evidence();
+    const proxies = async (port: number): Promise<TcpProxy[]> =>
+      Promise.all(
+        Array.from({ length: options.relays }, async () => {
+          const proxy = await TcpProxy.listen({ host: '127.0.0.1', port });
+          undo.push(() => proxy.close());
+          return proxy;
+        }),
+      );
+    const databaseProxies = await proxies(databaseServer.info.port);
+    const brokerProxies = await proxies(brokerServer.info.port);
+    const places = (role: ChildRole, count: number): ChildPlace[] =>
+      Array.from({ length: count }, (_, index) => {
+        const relay = role === 'relay';
+        const brokerProxy = relay ? brokerProxies[index] : undefined;
+        const config: Omit<ChildConfig, 'name'> = {
+          seed: options.seed,
+          database: database.address(relay ? databaseProxies[index]?.port : undefined),
+          broker: { host: brokerServer.info.host, port: brokerServer.info.port },
+          brokerProxy: brokerProxy ? { host: '127.0.0.1', port: brokerProxy.port } : null,
+          order: options.order,
+          rate: options.rate / options.writers,
+        };
+        return new ChildPlace({
+          role,
+          index,
+          logFolder: options.logFolder,
+          config,
+          onMessage: (message) => evidence.add(message),
+          onCrash: (what) => {
+            say(what);
+            evidence.crashes.push(what);
+          },
+        });
+      });
+    const ground: Ground = {
+      relays: places('relay', options.relays),
+      writers: places('writer', options.writers),
+      consumers: places('consumer', options.consumers),
+      databaseProxies,
+      brokerProxies,
+      database,
+      databaseServer,
+      broker,
+      brokerServer,
+    };
+    const everybody = [...ground.relays, ...ground.writers, ...ground.consumers];
+    undo.push(async () => {
+      for (const place of everybody) place.destroy();
+    });
+    say('starting writers, relays and consumers');
+    await Promise.all(everybody.map((place) => place.start()));
+
+    const faults = await strikeAll(ground, options);
+    say(`${faults.length} faults are over, waiting for everything to arrive`);
+    await Promise.all(ground.writers.map((place) => place.stop()));
+    await broker.startReading();
+    await settle(ground, say);
+    await Promise.all([...ground.relays, ...ground.consumers].map((place) => place.stop()));
+    await readAll(broker);
+    const committed = await database.committed();
+    return {
+      history: {
+        committed: committed.map((event) => ({ ...event, commit: evidence.commits.get(event.eventId) })),
+        rolledBack: evidence.rolledBack,
+        parked: await database.parked(),
+        records: broker.records(),
+        effects: await database.effects(),
+        faults,
+      },
+      crashes: evidence.crashes,
+    };
+  } finally {
+    for (const step of undo.reverse()) await step().catch((error: unknown) => say(`clearing up: ${String(error)}`));
+  }
+}
+
+/** What the writers tell. */
+class Evidence {
+  readonly rolledBack: string[] = [];
+  readonly commits = new Map<string, CommitInterval>();
+  readonly crashes: string[] = [];
+
+  add(message: ChildMessage): void {
+    if (message.type === 'rolledBack') this.rolledBack.push(...message.eventIds);
+    if (message.type === 'commit') this.commits.set(message.eventId, { begun: message.begun, ended: message.ended });
+  }
+}
+
+async function strikeAll(ground: Ground, { faults, seconds, say }: RunOptions): Promise<FaultRecord[]> {
+  const struck: FaultRecord[] = [];
+  const running: Promise<void>[] = [];
+  const start = Date.now();
+  const strikes = new Faults(ground);
+  for (const fault of faults) {
+    await sleep(Math.max(0, start + fault.at - Date.now()));
+    const at = Date.now() - start;
+    running.push(
+      strikes.strike(fault).then(
+        (target) => {
+          if (target === undefined) return;
+          struck.push({ kind: fault.kind, target, at, forMs: Date.now() - start - at });
+          say(`${(at / 1000).toFixed(1)} s: ${fault.kind} (${target}), ${Date.now() - start - at} ms`);
+        },
+        (error: unknown) => say(`${(at / 1000).toFixed(1)} s: ${fault.kind} could not be done: ${String(error)}`),
+      ),
+    );
+  }
+  await sleep(Math.max(0, start + seconds * 1000 - Date.now()));
+  await Promise.all(running);
+  return struck;
+}
+
+/** Waits until every committed event is published or parked and has had its effect, or until nothing moves any more. */
+async function settle({ database, broker }: Ground, say: (line: string) => void): Promise<void> {
+  let last = '';
+  let moved = Date.now();
+  for (;;) {
+    const committed = await database.committed();
+    const parked = new Set(await database.parked());
+    const published = new Set(broker.records().map(({ eventId }) => eventId));
+    const effects = await database.effects();
+    const missing = committed.filter(({ eventId }) => !published.has(eventId) && !parked.has(eventId)).length;
+    const state = `${committed.length} committed, ${missing} on their way, ${effects.length} effects`;
+    if (state !== last) {
+      say(state);
+      last = state;
+      moved = Date.now();
+    }
+    const acted = new Set(effects.map(({ eventId }) => eventId));
+    if (missing === 0 && [...published].every((id) => id === null || acted.has(id))) return;
+    if (Date.now() - moved > PATIENCE_MS) {
+      say('nothing moves any more');
+      return;
+    }
+    await sleep(1000);
+  }
+}
+
+/** The relays have ended: what is on the topics now is all. */
+async function readAll(broker: ChaosBroker): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (broker.records().length < (await broker.count())) {
+    if (Date.now() > deadline) throw new Error('the topics could not be read to their end');
+    await sleep(200);
+  }
+}
