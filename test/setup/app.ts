@@ -1,4 +1,4 @@
-import { type DynamicModule, type INestApplication, Logger, type Provider, type Type } from '@nestjs/common';
+import { type DynamicModule, type INestApplication, type LoggerService, type Provider, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { type OutboxModuleOptions, OutboxModule } from 'nestjs-transactional-outbox';
@@ -13,6 +13,8 @@ export interface TestAppOptions {
   readonly imports?: (DynamicModule | Type<object>)[];
   readonly outbox?: Partial<OutboxModuleOptions>;
   readonly dataSource?: object;
+  /** Default: silence. */
+  readonly logger?: LoggerService;
 }
 
 export interface TestApp {
@@ -23,6 +25,8 @@ export interface TestApp {
   logged(): Promise<unknown[]>;
   close(): Promise<void>;
 }
+
+const SILENT: LoggerService = { log: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** A Nest app with the outbox on a fresh database, and its broker in memory. The relay is off unless asked for. */
 export async function startApp(database: DatabaseName, options: TestAppOptions = {}): Promise<TestApp> {
@@ -44,9 +48,9 @@ export async function startApp(database: DatabaseName, options: TestAppOptions =
     providers: options.providers ?? [],
     controllers: options.controllers ?? [],
   })
-    .setLogger(new Logger())
+    .setLogger(options.logger ?? SILENT)
     .compile();
-  const app = moduleRef.createNestApplication({ logger: ['warn', 'error'] });
+  const app = moduleRef.createNestApplication();
   await app.init();
   const dataSource = app.get(DataSource);
   return {
