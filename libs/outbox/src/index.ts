@@ -1,22 +1,35 @@
-export { IdempotentConsumer, type IdempotentConsumerOptions } from './consume/idempotent-consumer.decorator';
-export { type Consumed, IdempotentRunner } from './consume/idempotent-runner';
+export { type ConsumerCounts, type ConsumerEvent, ConsumerEvents, type ConsumerListener } from './consume/consumer-events';
+export type {
+  ConsumeOptions,
+  IdempotentConsumerOptions,
+  OnExhausted,
+  RetryOptions,
+} from './consume/consumer-options';
+export type { MessageOrigin } from './consume/delivery';
+export { IdempotentConsumer } from './consume/idempotent-consumer.decorator';
+export { type Consumed, type IdempotentRunOptions, IdempotentRunner } from './consume/idempotent-runner';
 export {
+  ConsumerDuplicateError,
+  ConsumerMisplacedError,
   DatabaseUnsupportedError,
   DataSourceMissingError,
   EventInvalidError,
   EventNotDecoratedError,
   EventNotSerialisableError,
   EventTooLargeError,
+  HandlerFailedError,
   IsolationConflictError,
   LanesMismatchError,
   MessageIdInvalidError,
   MessageIdMissingError,
+  MessageInProgressError,
   NoTransactionError,
   OutboxError,
   type OutboxErrorCode,
   OutboxModuleDuplicateError,
   OutboxNotInjectedError,
   OutboxOptionsError,
+  PayloadUnreadableError,
   SavepointConflictError,
   SqliteNestedTransactionError,
   TablesMissingError,

@@ -1,4 +1,5 @@
 import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency } from '@nestjs/common';
+import { assertConsumeOptions, type ConsumeOptions } from './consume/consumer-options';
 import { OutboxOptionsError } from './errors';
 import type { PublisherFactory } from './publish/publisher';
 import { DEFAULT_RELAY_OPTIONS, type RelayOptions } from './relay/relay-options';
@@ -32,6 +33,8 @@ export interface OutboxModuleOptions extends SchemaOptions {
    */
   readonly ambientManager?: () => EntityManager | undefined;
   readonly relay?: RelayOptions;
+  /** How all consumers handle failures and copies; `@IdempotentConsumer` can say otherwise for one. */
+  readonly consume?: ConsumeOptions;
 }
 
 export interface OutboxModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
@@ -54,6 +57,7 @@ export interface ResolvedOptions {
   readonly context: ContextProvider | undefined;
   readonly ambientManager: (() => EntityManager | undefined) | undefined;
   readonly relay: Required<RelayOptions>;
+  readonly consume: ConsumeOptions;
 }
 
 const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
@@ -67,6 +71,7 @@ const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
   context: true,
   ambientManager: true,
   relay: true,
+  consume: true,
 };
 
 /** @throws OutboxOptionsError naming the option */
@@ -89,6 +94,7 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
     context: optionalFunction('context', options.context),
     ambientManager: optionalFunction('ambientManager', options.ambientManager),
     relay: resolveRelay(options.relay ?? {}),
+    consume: resolveConsume(options.consume ?? {}),
   };
 }
 
@@ -99,6 +105,20 @@ function resolveRelay(options: RelayOptions): Required<RelayOptions> {
   if (typeof enabled !== 'boolean') throw new OutboxOptionsError('relay.enabled must be true or false.');
   for (const [name, value] of Object.entries(numbers)) assertWhole(`relay.${name}`, value, 1);
   return relay;
+}
+
+const CONSUME_OPTIONS: Record<keyof ConsumeOptions, true> = {
+  retry: true,
+  isRetryable: true,
+  onExhausted: true,
+  concurrentCopies: true,
+  missingMessageId: true,
+};
+
+function resolveConsume(options: ConsumeOptions): ConsumeOptions {
+  assertKnown(options, CONSUME_OPTIONS, 'consume.');
+  assertConsumeOptions(options, 'consume.');
+  return options;
 }
 
 function assertKnown(options: object, known: object, prefix: string): void {

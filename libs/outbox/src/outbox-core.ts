@@ -1,5 +1,7 @@
 import type { DataSource } from 'typeorm';
+import { ConsumerEvents } from './consume/consumer-events';
 import { IdempotentRunner } from './consume/idempotent-runner';
+import { MessageConsumer } from './consume/message-consumer';
 import { OutboxHealth } from './observe/outbox-health';
 import type { ResolvedOptions } from './options';
 import { PooledClaimSessions, SerialClaimSessions } from './relay/claim-sessions';
@@ -17,7 +19,9 @@ import { Outbox } from './write/outbox';
 export class OutboxCore {
   readonly transactions: TransactionRunner;
   readonly outbox: Outbox;
+  readonly consumerEvents = new ConsumerEvents();
   readonly idempotent: IdempotentRunner;
+  readonly consumers: MessageConsumer;
   readonly relay: Relay;
   readonly health: OutboxHealth;
   private readonly ambient: AmbientTransactions;
@@ -39,7 +43,15 @@ export class OutboxCore {
       ambientManager: options.ambientManager,
     });
     this.subscriber = new EventSourceSubscriber((queryRunner, source) => this.outbox.drain(queryRunner, source));
-    this.idempotent = new IdempotentRunner(this.ambient, this.transactions, store);
+    this.idempotent = new IdempotentRunner(this.ambient, this.transactions, store, this.consumerEvents);
+    this.consumers = new MessageConsumer({
+      ambient: this.ambient,
+      transactions: this.transactions,
+      store,
+      runner: this.idempotent,
+      events: this.consumerEvents,
+      defaults: options.consume,
+    });
     const concurrency = this.ambient.serial ? 1 : options.relay.concurrency;
     const sessions = this.ambient.serial
       ? new SerialClaimSessions(store, this.ambient)

@@ -2,7 +2,10 @@ import { type DynamicModule, type InjectionToken, Module, type Provider, type Ty
 import { ModulesContainer } from '@nestjs/core';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import { DataSource } from 'typeorm';
+import { assertConsumers } from './consume/consumer-check';
+import { ConsumerEvents } from './consume/consumer-events';
 import { IdempotentRunner } from './consume/idempotent-runner';
+import { MessageConsumer } from './consume/message-consumer';
 import { DataSourceMissingError, OutboxModuleDuplicateError } from './errors';
 import { OutboxHealth } from './observe/outbox-health';
 import { type OutboxModuleAsyncOptions, type OutboxModuleOptions, resolveOptions } from './options';
@@ -18,6 +21,8 @@ const OFFERED: readonly (readonly [Type<object>, (core: OutboxCore) => object])[
   [TransactionRunner, (core) => core.transactions],
   [Outbox, (core) => core.outbox],
   [IdempotentRunner, (core) => core.idempotent],
+  [MessageConsumer, (core) => core.consumers],
+  [ConsumerEvents, (core) => core.consumerEvents],
   [Relay, (core) => core.relay],
   [OutboxHealth, (core) => core.health],
 ];
@@ -30,7 +35,8 @@ const OFFERED: readonly (readonly [Type<object>, (core: OutboxCore) => object])[
 export class OutboxModule {
   /**
    * @throws OutboxOptionsError, OutboxModuleDuplicateError, DataSourceMissingError, DatabaseUnsupportedError,
-   *   TablesMissingError, LanesMismatchError: all when the app starts
+   *   TablesMissingError, LanesMismatchError,
+   *   ConsumerDuplicateError, ConsumerMisplacedError: all when the app starts
    */
   static forRoot(options: OutboxModuleOptions): DynamicModule {
     return OutboxModule.forRootAsync({
@@ -51,6 +57,7 @@ export class OutboxModule {
         inject: [optionsToken, ModulesContainer, { token: dataSourceToken(name), optional: true }],
         useFactory: async (given: OutboxModuleOptions, modules: ModulesContainer, dataSource?: DataSource) => {
           assertSingle(modules, coreToken, name);
+          assertConsumers(modules);
           const resolved = resolveOptions(given);
           if (!dataSource?.isInitialized) {
             throw new DataSourceMissingError(

@@ -1,4 +1,5 @@
 import type { Type } from '@nestjs/common';
+import type { IdempotentConsumerOptions } from './consumer-options';
 
 /** Where `@IdempotentConsumer` leaves its {@link ConsumerMetadata}. */
 export const CONSUMER = 'nestjs-transactional-outbox:consumer';
@@ -8,4 +9,5 @@ export interface ConsumerMetadata {
   readonly name: string;
   /** The wanted events by their type; `undefined`: every message. */
   readonly events: ReadonlyMap<string, Type<object>> | undefined;
+  readonly options: IdempotentConsumerOptions;
 }

@@ -1,10 +1,24 @@
+import { NoTransactionError } from '../errors';
+import type { Patience } from '../store/dialect';
+import type { OutboxStore } from '../store/outbox-store';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionRunner } from '../transaction/transaction-runner';
-import type { OutboxStore } from '../store/outbox-store';
-import { NoTransactionError } from '../errors';
+import type { ConsumerEvents } from './consumer-events';
+import { assertConsumerName } from './consumer-name';
+import type { MessageOrigin } from './delivery';
+import { checkedId } from './message-id';
 
 /** What became of a message: handled now, or recognised as handled before. */
 export type Consumed<T> = { readonly duplicate: false; readonly result: T } | { readonly duplicate: true };
+
+export interface IdempotentRunOptions {
+  /** What to do while another copy of the message is being handled. Default `wait`. */
+  readonly concurrentCopies?: Patience;
+  /** Where the message lies in Kafka, for those who listen to {@link ConsumerEvents}. */
+  readonly origin?: MessageOrigin | undefined;
+  /** Set after a failed attempt: the count of failures then goes with the success. Default false. */
+  readonly failedBefore?: boolean;
+}
 
 /** Runs handlers once for each message. */
 export class IdempotentRunner {
@@ -12,19 +26,36 @@ export class IdempotentRunner {
     private readonly ambient: AmbientTransactions,
     private readonly transactions: TransactionRunner,
     private readonly store: OutboxStore,
+    private readonly events: ConsumerEvents,
   ) {}
 
   /**
    * Runs `handler` in a transaction that first records the message for the consumer. When it rejects, the record is
-   * undone with everything else, and the message can be tried again.
+   * undone with everything else, and the message can be tried again. Inside an open transaction it joins that.
+   *
+   * @param consumer the consumer's name, at most 100 characters
+   * @param messageId at most 190 characters; upper and lower case and trailing blanks count
+   * @throws OutboxOptionsError, MessageIdInvalidError when the name or the id does not fit
+   * @throws MessageInProgressError when another copy is being handled and does not end in time
    */
-  run<T>(consumer: string, messageId: string, handler: () => Promise<T>): Promise<Consumed<T>> {
-    return this.transactions.run({}, async () => {
+  async run<T>(
+    consumer: string,
+    messageId: string,
+    handler: () => Promise<T>,
+    { concurrentCopies = 'wait', origin, failedBefore = false }: IdempotentRunOptions = {},
+  ): Promise<Consumed<T>> {
+    assertConsumerName(consumer);
+    checkedId(messageId);
+    const consumed = await this.transactions.run({}, async (): Promise<Consumed<T>> => {
       const scope = this.ambient.current();
       if (!scope) throw new NoTransactionError('The handler has no transaction.');
-      const first = await this.store.consume(scope.queryRunner, consumer, messageId);
+      const first = await this.store.consume(scope.queryRunner, consumer, messageId, concurrentCopies);
       if (!first) return { duplicate: true };
-      return { duplicate: false, result: await handler() };
+      const result = await handler();
+      if (failedBefore) await this.store.forgetFailures(scope.queryRunner, consumer, messageId);
+      return { duplicate: false, result };
     });
+    this.events.emit({ kind: consumed.duplicate ? 'duplicate' : 'handled', consumer, messageId, origin });
+    return consumed;
   }
 }

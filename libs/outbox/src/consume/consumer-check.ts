@@ -1,0 +1,96 @@
+import type { ModulesContainer } from '@nestjs/core';
+import { ConsumerDuplicateError, ConsumerMisplacedError } from '../errors';
+import { CONSUMER, type ConsumerMetadata } from './consumer-metadata';
+
+/** Where `@nestjs/microservices`, an optional peer, keeps the patterns of a handler. */
+const PATTERN = 'microservices:pattern';
+
+type Class = { readonly name: string; readonly prototype: object };
+
+interface MessageHandler {
+  readonly place: string;
+  readonly consumer: ConsumerMetadata;
+  readonly patterns: readonly string[];
+}
+
+/**
+ * Looks at every `@IdempotentConsumer` of the app.
+ *
+ * @throws ConsumerDuplicateError when two handlers would take each other's messages for repeats
+ * @throws ConsumerMisplacedError when one has no effect, or would take effect twice
+ */
+export function assertConsumers(modules: ModulesContainer): void {
+  const controllers = classesOf(modules, 'controllers');
+  for (const provider of classesOf(modules, 'providers')) assertNoConsumer(provider);
+  const byName = new Map<string, MessageHandler[]>();
+  for (const handler of [...controllers].flatMap(handlersOf)) {
+    const same = byName.get(handler.consumer.name) ?? [];
+    for (const other of same) assertApart(handler, other);
+    byName.set(handler.consumer.name, [...same, handler]);
+  }
+}
+
+function classesOf(modules: ModulesContainer, kind: 'controllers' | 'providers'): Set<Class> {
+  const wrappers = [...modules.values()].flatMap((module) => [...module[kind].values()]);
+  // A class in two modules is one set of handlers; a factory is no class.
+  return new Set(
+    wrappers
+      .filter(({ metatype, inject }) => typeof metatype === 'function' && metatype.prototype && !inject)
+      .map(({ metatype }) => metatype as unknown as Class),
+  );
+}
+
+function handlersOf(controller: Class): MessageHandler[] {
+  const shared = Reflect.getMetadata(CONSUMER, controller) as ConsumerMetadata | undefined;
+  const handlers: MessageHandler[] = [];
+  for (const [name, method] of methodsOf(controller)) {
+    const place = `${controller.name}.${name}`;
+    const own = Reflect.getMetadata(CONSUMER, method) as ConsumerMetadata | undefined;
+    const patterns = Reflect.getMetadata(PATTERN, method) as unknown[] | undefined;
+    if (own && shared) {
+      throw new ConsumerMisplacedError(`${place} and its controller both have @IdempotentConsumer: keep one of them.`);
+    }
+    if (own && !patterns) throw misplaced(place, 'is no message handler: it has no @EventPattern or @MessagePattern');
+    const consumer = own ?? shared;
+    if (consumer && patterns) handlers.push({ place, consumer, patterns: patterns.map(textOf) });
+  }
+  if (shared && handlers.length === 0) throw misplaced(controller.name, 'has no message handler');
+  return handlers;
+}
+
+function assertNoConsumer(provider: Class): void {
+  if (Reflect.hasMetadata(CONSUMER, provider)) throw misplaced(provider.name, 'is not a controller');
+  for (const [name, method] of methodsOf(provider)) {
+    if (Reflect.hasMetadata(CONSUMER, method)) throw misplaced(`${provider.name}.${name}`, 'is not in a controller');
+  }
+}
+
+function assertApart(one: MessageHandler, other: MessageHandler): void {
+  // Handlers of one controller may share a name, as long as no message comes to two of them.
+  const isShared = one.consumer === other.consumer;
+  if (isShared && !one.patterns.some((pattern) => other.patterns.includes(pattern))) return;
+  throw new ConsumerDuplicateError(
+    `${other.place} and ${one.place} are both the consumer "${one.consumer.name}"` +
+      `${isShared ? ' of the same topic' : ''}: one would take for repeats what the other has handled. ` +
+      'Give each a name of its own.',
+  );
+}
+
+function misplaced(place: string, what: string): ConsumerMisplacedError {
+  return new ConsumerMisplacedError(`@IdempotentConsumer has no effect here: ${place} ${what}.`);
+}
+
+/** Every method, inherited ones too, once. */
+function methodsOf({ prototype }: Class): Map<string, object> {
+  const methods = new Map<string, object>();
+  for (let level: object | null = prototype; level && level !== Object.prototype; level = Reflect.getPrototypeOf(level)) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(level))) {
+      if (typeof value === 'function' && name !== 'constructor' && !methods.has(name)) methods.set(name, value as object);
+    }
+  }
+  return methods;
+}
+
+function textOf(pattern: unknown): string {
+  return typeof pattern === 'string' || pattern instanceof RegExp ? String(pattern) : JSON.stringify(pattern);
+}

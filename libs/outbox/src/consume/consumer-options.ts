@@ -1,0 +1,130 @@
+import type { ExecutionContext, Type } from '@nestjs/common';
+import { OutboxOptionsError } from '../errors';
+import { isTopic } from '../event/to-message';
+import type { Patience } from '../store/dialect';
+
+/** What becomes of a message that fails for good. */
+export type OnExhausted = 'dead-letter' | 'stop' | 'skip';
+
+export interface RetryOptions {
+  /** How often a handler is tried on one message in all, restarts included. Default 5. */
+  readonly attempts?: number;
+  /**
+   * How many of these attempts are made before the message is handed back to the transport for redelivery. Default 3.
+   * On a transport that does not deliver again, set it as high as `attempts`.
+   */
+  readonly attemptsPerDelivery?: number;
+  /** Pause before the second attempt of a delivery, in milliseconds; it doubles for each further one. Default 200. */
+  readonly backoff?: number;
+  /** Longest such pause, in milliseconds. Default 10,000. */
+  readonly maxBackoff?: number;
+}
+
+/** How failures and copies are handled. The module's `consume` option sets it for all consumers. */
+export interface ConsumeOptions {
+  readonly retry?: RetryOptions;
+  /**
+   * Whether another attempt can help after this error of a handler. Default: yes, unless the error has a property
+   * `retryable` that is `false`, as this library's errors of the kind have.
+   */
+  readonly isRetryable?: (error: unknown) => boolean;
+  /**
+   * What becomes of a message after its last attempt, or at once when it has no usable id, does not validate or
+   * failed with an error that is not retryable. `dead-letter`: it goes to the dead-letter topic and counts as
+   * consumed, both in one transaction. `skip`: it counts as consumed. `stop`: its partition is paused until the app
+   * restarts or somebody resumes it; nothing is lost. Default `dead-letter`.
+   */
+  readonly onExhausted?: OnExhausted;
+  /**
+   * What a second copy of a message does while the first is being handled: `wait` for the outcome as long as the
+   * database lets a statement wait for a lock (50 seconds unless configured otherwise), or `fail` at once (on MySQL
+   * after a second) and be delivered again later. Neither counts as an attempt. SQLite always waits. Default `wait`.
+   */
+  readonly concurrentCopies?: Patience;
+  /**
+   * A message without an id: `refuse` treats it as failed for good; `offset` recognises repeats by topic, partition
+   * and offset, which sees redeliveries but not a message that was published twice. Default `refuse`.
+   */
+  readonly missingMessageId?: 'refuse' | 'offset';
+}
+
+export interface IdempotentConsumerOptions extends ConsumeOptions {
+  /**
+   * The events that the handler wants. Messages of other types are acknowledged and leave no trace; the payload
+   * arrives as a validated instance of the event's class. Default: every message, with the payload as Nest gives it.
+   */
+  readonly events?: readonly Type<object>[];
+  /**
+   * The id that repeats are recognised by, from whatever the transport offers. Default: the Kafka header `id`. An
+   * empty id or none is a missing one; one of more than 190 characters is refused.
+   */
+  readonly messageId?: (context: ExecutionContext) => string | undefined;
+  /**
+   * Topic for messages that fail for good. Default: the message's own topic and `.dlt`, or the consumer's name and
+   * `.dlt` where the transport knows no topics.
+   */
+  readonly deadLetterTopic?: string;
+  /** Name of the data source. Default `default`. */
+  readonly dataSource?: string;
+}
+
+/** The options of one consumer, complete. */
+export interface ConsumerPolicy {
+  readonly retry: Required<RetryOptions>;
+  readonly isRetryable: (error: unknown) => boolean;
+  readonly onExhausted: OnExhausted;
+  readonly concurrentCopies: Patience;
+  readonly missingMessageId: 'refuse' | 'offset';
+  readonly messageId: ((context: ExecutionContext) => string | undefined) | undefined;
+  readonly deadLetterTopic: string | undefined;
+}
+
+const DEFAULT_RETRY: Required<RetryOptions> = { attempts: 5, attemptsPerDelivery: 3, backoff: 200, maxBackoff: 10_000 };
+
+const CHOICES = {
+  onExhausted: ['dead-letter', 'stop', 'skip'],
+  concurrentCopies: ['wait', 'fail'],
+  missingMessageId: ['refuse', 'offset'],
+} as const;
+
+/** @throws OutboxOptionsError naming the option */
+export function assertConsumeOptions(options: ConsumeOptions, prefix: string): void {
+  for (const [name, choices] of Object.entries(CHOICES)) {
+    const value = options[name as keyof typeof CHOICES];
+    if (value !== undefined && !(choices as readonly string[]).includes(value)) {
+      throw new OutboxOptionsError(`${prefix}${name} must be ${choices.map((choice) => `"${choice}"`).join(' or ')}.`);
+    }
+  }
+  for (const [name, value] of Object.entries(options.retry ?? {})) {
+    if (!Object.hasOwn(DEFAULT_RETRY, name)) throw new OutboxOptionsError(`${prefix}retry has no option "${name}".`);
+    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
+      throw new OutboxOptionsError(`${prefix}retry.${name} must be a whole number of at least 1, not ${String(value)}.`);
+    }
+  }
+}
+
+/** @throws OutboxOptionsError naming the option */
+export function assertConsumerOptions(options: IdempotentConsumerOptions, prefix: string): void {
+  assertConsumeOptions(options, prefix);
+  if (options.deadLetterTopic !== undefined && !isTopic(options.deadLetterTopic)) {
+    throw new OutboxOptionsError(`${prefix}deadLetterTopic "${options.deadLetterTopic}" is not a topic name.`);
+  }
+}
+
+/** The consumer's own options over the module's over the defaults. */
+export function consumerPolicy(own: IdempotentConsumerOptions, shared: ConsumeOptions): ConsumerPolicy {
+  const pick = <K extends keyof ConsumeOptions>(name: K): ConsumeOptions[K] => own[name] ?? shared[name];
+  return {
+    retry: { ...DEFAULT_RETRY, ...shared.retry, ...own.retry },
+    isRetryable: pick('isRetryable') ?? isRetryable,
+    onExhausted: pick('onExhausted') ?? 'dead-letter',
+    concurrentCopies: pick('concurrentCopies') ?? 'wait',
+    missingMessageId: pick('missingMessageId') ?? 'refuse',
+    messageId: own.messageId,
+    deadLetterTopic: own.deadLetterTopic,
+  };
+}
+
+function isRetryable(error: unknown): boolean {
+  return !(typeof error === 'object' && error !== null && 'retryable' in error && error.retryable === false);
+}

@@ -1,0 +1,172 @@
+import { MessageInProgressError, NoTransactionError } from '../errors';
+import { withMessageContext } from '../event/message-context';
+import type { OutboxStore } from '../store/outbox-store';
+import type { AmbientTransactions } from '../transaction/ambient-transactions';
+import type { TransactionRunner } from '../transaction/transaction-runner';
+import type { ConsumerEvents } from './consumer-events';
+import type { ConsumerMetadata } from './consumer-metadata';
+import { type ConsumeOptions, type ConsumerPolicy, consumerPolicy } from './consumer-options';
+import { deadLetter } from './dead-letter';
+import type { Delivery } from './delivery';
+import type { IdempotentRunner } from './idempotent-runner';
+import { incomingContext } from './incoming-context';
+import { keepAlive, pause } from './keep-alive';
+import { messageIdOf, originId } from './message-id';
+import { transportError } from './transport-error';
+import { readEvent } from './typed-event';
+
+export interface MessageConsumerOptions {
+  readonly ambient: AmbientTransactions;
+  readonly transactions: TransactionRunner;
+  readonly store: OutboxStore;
+  readonly runner: IdempotentRunner;
+  readonly events: ConsumerEvents;
+  readonly defaults: ConsumeOptions;
+}
+
+/** Runs the handler; a typed consumer's is given the event. */
+export type Handle = (event: object | undefined) => Promise<unknown>;
+
+/** A delivery on its way through one consumer. */
+interface Case {
+  readonly consumer: ConsumerMetadata;
+  readonly policy: ConsumerPolicy;
+  readonly delivery: Delivery;
+  /** `undefined` when the message has none that can be used. */
+  readonly messageId: string | undefined;
+}
+
+/** Takes a delivery through a consumer: once, again after failures, and in the end out of the way. */
+export class MessageConsumer {
+  private readonly policies = new WeakMap<ConsumerMetadata, ConsumerPolicy>();
+
+  constructor(private readonly options: MessageConsumerOptions) {}
+
+  /** The handler's result; nothing for a message that is skipped. Rejects to have the message delivered again. */
+  async consume(consumer: ConsumerMetadata, delivery: Delivery, handle: Handle): Promise<unknown> {
+    const policy = this.policyOf(consumer);
+    const type = delivery.headers['event_type'];
+    const event = typeof type === 'string' ? consumer.events?.get(type) : undefined;
+    if (consumer.events && !event) {
+      this.tell({ consumer, policy, delivery, messageId: undefined }, 'ignored');
+      return undefined;
+    }
+    let messageId: string | undefined;
+    let payload: object | undefined;
+    try {
+      messageId = messageIdOf(policy, delivery);
+      if (event) payload = readEvent(event, String(type), delivery.value);
+    } catch (error) {
+      return this.giveUp({ consumer, policy, delivery, messageId }, error, 1);
+    }
+    return this.attempt({ consumer, policy, delivery, messageId }, messageId, () => handle(payload));
+  }
+
+  private async attempt(current: Case, messageId: string, handle: () => Promise<unknown>): Promise<unknown> {
+    const { consumer, policy, delivery } = current;
+    const { concurrentCopies, retry } = policy;
+    const context = incomingContext(messageId, delivery.headers);
+    let failedBefore = false;
+    for (let round = 1; ; round++) {
+      const run = (): Promise<unknown> =>
+        this.options.runner
+          .run(consumer.name, messageId, handle, { concurrentCopies, failedBefore, origin: delivery.origin })
+          .then((consumed) => (consumed.duplicate ? undefined : consumed.result));
+      try {
+        return await keepAlive(delivery, () => withMessageContext(context, run));
+      } catch (error) {
+        // The other copy may succeed yet: that is no attempt of this one.
+        const isWaiting = error instanceof MessageInProgressError;
+        if (isWaiting) {
+          if (concurrentCopies === 'fail') throw error;
+        } else {
+          failedBefore = true;
+          const attempts = await this.countFailure(current, messageId, error);
+          const isLast = !policy.isRetryable(error) || (attempts !== undefined && attempts >= retry.attempts);
+          if (isLast) return await this.giveUp(current, error, attempts);
+        }
+        const mayGoOn = round < retry.attemptsPerDelivery;
+        if (!mayGoOn || !(await pause(delivery, backoff(retry, round)))) throw transportError(error, consumer.name);
+      }
+    }
+  }
+
+  /** Counted in a transaction of its own, since that of the handler is gone; not at all while the database is away. */
+  private async countFailure(current: Case, messageId: string, error: unknown): Promise<number | undefined> {
+    let attempts: number | undefined;
+    try {
+      const { ambient, store } = this.options;
+      attempts = await store.countFailure(ambient.dataSource, current.consumer.name, messageId);
+    } catch {
+      // An outage brings no message closer to its end.
+    }
+    this.tell(current, 'failed', { error, attempts });
+    return attempts;
+  }
+
+  private async giveUp(current: Case, error: unknown, attempts: number | undefined): Promise<undefined> {
+    const { consumer, policy, delivery } = current;
+    // Whoever waits for an answer learns of the failure by that.
+    if (delivery.isRequest) throw transportError(error, consumer.name);
+    if (policy.onExhausted === 'stop') {
+      delivery.pause?.();
+      this.tell(current, 'stopped', { error, attempts });
+      throw transportError(error, consumer.name);
+    }
+    try {
+      if (await keepAlive(delivery, () => this.dispose(current, error, attempts))) {
+        const kind = policy.onExhausted === 'skip' ? 'skipped' : 'dead-lettered';
+        this.tell(current, kind, { error, attempts });
+      } else {
+        this.tell(current, 'duplicate');
+      }
+    } catch (failure) {
+      throw transportError(failure, consumer.name);
+    }
+    return undefined;
+  }
+
+  /**
+   * Records the message as consumed and emits its dead letter in one transaction, so that neither can be without the
+   * other. False when a copy of it has been handled meanwhile.
+   */
+  private dispose(current: Case, error: unknown, attempts: number | undefined): Promise<boolean> {
+    const { ambient, store, transactions } = this.options;
+    const { consumer, policy, delivery, messageId } = current;
+    const recordId = messageId ?? (delivery.origin && originId(delivery.origin));
+    return transactions.run({}, async () => {
+      const scope = ambient.current();
+      if (!scope) throw new NoTransactionError('The dead letter has no transaction.');
+      if (recordId !== undefined) {
+        if (!(await store.consume(scope.queryRunner, consumer.name, recordId))) return false;
+        await store.forgetFailures(scope.queryRunner, consumer.name, recordId);
+      }
+      if (policy.onExhausted === 'dead-letter') {
+        scope.add([
+          deadLetter(delivery, { consumer: consumer.name, error, attempts, topic: policy.deadLetterTopic }),
+        ]);
+      }
+      return true;
+    });
+  }
+
+  private tell(current: Case, kind: 'ignored' | 'duplicate'): void;
+  private tell(
+    current: Case,
+    kind: 'failed' | 'dead-lettered' | 'skipped' | 'stopped',
+    failure: { error: unknown; attempts: number | undefined },
+  ): void;
+  private tell({ consumer, delivery, messageId }: Case, kind: never, failure?: object): void {
+    this.options.events.emit({ kind, consumer: consumer.name, messageId, origin: delivery.origin, ...failure });
+  }
+
+  private policyOf(consumer: ConsumerMetadata): ConsumerPolicy {
+    const policy = this.policies.get(consumer) ?? consumerPolicy(consumer.options, this.options.defaults);
+    this.policies.set(consumer, policy);
+    return policy;
+  }
+}
+
+function backoff({ backoff: first, maxBackoff }: ConsumerPolicy['retry'], round: number): number {
+  return Math.min(maxBackoff, first * 2 ** (round - 1));
+}
