@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Admin, Kafka, logLevel } from 'kafkajs';
 import type { ReadRecord, TopicOptions } from './publisher-acceptance';
 
@@ -24,10 +25,16 @@ export class KafkaBroker {
   async createTopic({ partitions = 3, maxRecordBytes }: TopicOptions = {}, topic = `t-${randomUUID()}`): Promise<string> {
     const configEntries =
       maxRecordBytes === undefined ? [] : [{ name: 'max.message.bytes', value: String(maxRecordBytes) }];
-    await this.admin.createTopics({ topics: [{ topic, numPartitions: partitions, configEntries }], waitForLeaders: true });
-    // A leader may be named and not know of it yet.
-    await this.count(topic);
-    return topic;
+    await this.admin.createTopics({ topics: [{ topic, numPartitions: partitions, configEntries }], waitForLeaders: false });
+    // A topic is made in steps: known, led, and led by one who knows it. Clients that look between them give up.
+    for (let tries = 1; ; tries += 1) {
+      try {
+        if ((await this.admin.fetchTopicOffsets(topic)).length === partitions) return topic;
+      } catch (error) {
+        if (tries === 100) throw error;
+      }
+      await sleep(100);
+    }
   }
 
   async deleteTopic(topic: string): Promise<void> {
