@@ -28,7 +28,7 @@ export function Transactional(options: TransactionalOptions = {}) {
     descriptor: TypedPropertyDescriptor<M>,
   ): void => {
     runners.declare(target, dataSource);
-    planAround(target, key, descriptor, (instance, proceed) =>
+    planAround(target, key, descriptor, async (instance, proceed) =>
       runners.of(instance, dataSource).run(options, async () => proceed()),
     );
   };
