@@ -16,8 +16,8 @@ import { toMessage } from './to-message';
 export function eventToMessage(event: object, maxBytes: number, context: MessageContext): OutboxMessage {
   const options = eventOptionsOf(event.constructor as Type<object>);
   assertValid(event, options.type);
-  const key = text((options.key ?? options.aggregateId)?.(event));
-  const aggregateId = text((options.aggregateId ?? options.key)?.(event));
+  const key = resolve('key', options.key ?? options.aggregateId, event, options.type);
+  const aggregateId = resolve('aggregateId', options.aggregateId ?? options.key, event, options.type);
   return toMessage(
     {
       topic: options.topic,
@@ -38,7 +38,17 @@ export function eventToMessage(event: object, maxBytes: number, context: Message
 }
 
 /** Numbers become their decimal text; what else is not a string is refused by {@link toMessage}. */
-function text(value: KeyValue | undefined): string | undefined {
+function resolve(
+  what: string,
+  resolver: ((event: object) => KeyValue) | undefined,
+  event: object,
+  type: string,
+): string | undefined {
+  const value = resolver?.(event);
+  if (resolver && (value === undefined || value === null)) {
+    // Without its key the message would go out, and silently lose its order.
+    throw new EventInvalidError(`The event ${type} is not valid: ${what} is missing.`, { [what]: ['is missing'] });
+  }
   return typeof value === 'number' || typeof value === 'bigint' ? String(value) : value;
 }
 
