@@ -1,0 +1,19 @@
+import { NestFactory } from '@nestjs/core';
+import { InMemoryBroker } from 'nestjs-transactional-outbox/in-memory';
+import { DataSource } from 'typeorm';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppModule } from './app.module.js';
+import { OrdersService } from './orders.service.js';
+import { Reservation } from './reservation.entity.js';
+
+// The app as it runs outside of any test: plain Node on compiled files.
+const broker = new InMemoryBroker();
+const app = await NestFactory.create(AppModule.with(broker.publisher()), { logger: ['error', 'warn'] });
+app.connectMicroservice({ strategy: broker.server({ groupId: 'inventory' }) });
+await app.startAllMicroservices();
+await app.init();
+const order = await app.get(OrdersService).place('tea', 2);
+const reservations = app.get(DataSource).getRepository(Reservation);
+while ((await reservations.countBy({ orderId: order.id })) === 0) await sleep(10);
+await app.close();
+console.log('order reserved');
