@@ -10,8 +10,8 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 describe('README', () => {
-  it('shows the example that runs here', () => {
-    expect(read('README.md')).toContain(`\`\`\`ts\n${read('test/readme/example.ts')}\`\`\``);
+  it.each(['example', 'production'])('shows %s.ts as it is compiled here', (name) => {
+    expect(read('README.md')).toContain(`\`\`\`ts\n${read(`test/readme/${name}.ts`)}\`\`\``);
   });
 
   it('shows an example that does what it says', async () => {

@@ -59,6 +59,31 @@ describe.each(DATABASES)('events of a transaction on %s', (database) => {
     await expectWritten();
   });
 
+  it('undo it when they cannot be written: they are written before the commit, not after', async () => {
+    await app.dataSource.query('ALTER TABLE outbox_pending RENAME TO hidden');
+    try {
+      await expect(run(() => notes.write(1))).rejects.toMatchObject({ name: 'QueryFailedError' });
+    } finally {
+      await app.dataSource.query('ALTER TABLE hidden RENAME TO outbox_pending');
+    }
+    await expectWritten();
+  });
+
+  // D7
+  it('that are too large for the server undo it, and the next is fine', async () => {
+    if (database !== 'mysql' && database !== 'mariadb') return;
+    await expect(
+      run(async () => {
+        await notes.write(1);
+        // One message beyond max_allowed_packet; maxMessageBytes would refuse it long before.
+        await notes.dataSource.query('INSERT INTO note (id, text) VALUES (2, ?)', ['x'.repeat(70 * 1024 * 1024)]);
+      }),
+    ).rejects.toThrow();
+    await expectWritten();
+    await run(() => notes.write(3));
+    await expectWritten(3);
+  });
+
   // C3
   it('of a savepoint follow its outcome and that of the whole', async () => {
     await run(async () => {
