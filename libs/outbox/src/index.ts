@@ -52,7 +52,9 @@ export type {
   PublishRecord,
 } from './publish/publisher';
 export { Relay, type RelayStatus } from './relay/relay';
-export type { RelayOptions } from './relay/relay-options';
+export type { RelayEventName, RelayEvents, RelayListener, RelayStage } from './relay/relay-events';
+export type { ExhaustedMessage, RelayOptions } from './relay/relay-options';
+export type { AfterParking } from './relay/settlement';
 export { outboxMigrations } from './store/migration';
 export type { Backlog, Order } from './store/outbox-store';
 export type { SchemaOptions, TableNames } from './store/tables';

@@ -2,7 +2,7 @@ import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency } from '
 import { assertConsumeOptions, type ConsumeOptions } from './consume/consumer-options';
 import { OutboxOptionsError } from './errors';
 import type { PublisherFactory } from './publish/publisher';
-import { DEFAULT_RELAY_OPTIONS, type RelayOptions } from './relay/relay-options';
+import { checkRelayOptions, DEFAULT_RELAY_OPTIONS, type RelayOptions } from './relay/relay-options';
 import type { Order } from './store/outbox-store';
 import type { EntityManager } from 'typeorm';
 import type { ContextProvider } from './write/emit-context';
@@ -101,9 +101,7 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
 function resolveRelay(options: RelayOptions): Required<RelayOptions> {
   assertKnown(options, DEFAULT_RELAY_OPTIONS, 'relay.');
   const relay = { ...DEFAULT_RELAY_OPTIONS, ...options };
-  const { enabled, ...numbers } = relay;
-  if (typeof enabled !== 'boolean') throw new OutboxOptionsError('relay.enabled must be true or false.');
-  for (const [name, value] of Object.entries(numbers)) assertWhole(`relay.${name}`, value, 1);
+  checkRelayOptions(relay);
   return relay;
 }
 

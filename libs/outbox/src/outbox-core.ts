@@ -54,9 +54,9 @@ export class OutboxCore {
     });
     const concurrency = this.ambient.serial ? 1 : options.relay.concurrency;
     const sessions = this.ambient.serial
-      ? new SerialClaimSessions(store, this.ambient)
-      : new PooledClaimSessions(store, dataSource.options, concurrency);
-    this.relay = new Relay(sessions, options.publisher, { ...options.relay, concurrency });
+      ? new SerialClaimSessions(store, () => this.ambient.createQueryRunner())
+      : new PooledClaimSessions(store, dataSource.options, { ...options.relay, workers: concurrency });
+    this.relay = new Relay(sessions, options.publisher, store, { ...options.relay, concurrency });
     this.health = new OutboxHealth(dataSource, store, this.relay);
   }
 

@@ -19,7 +19,7 @@ export class RelaySchedule implements OnApplicationBootstrap, BeforeApplicationS
     this.relay.start();
     this.registry.addInterval(
       this.interval,
-      setInterval(() => this.relay.wake(), this.relay.options.pollInterval),
+      setInterval(() => this.relay.poll(), this.relay.options.pollInterval),
     );
   }
 

@@ -1,34 +1,47 @@
-import { toWireRecord } from '../publish/wire-record';
-import type { Publisher, PublishFailure, PublishOutcome } from '../publish/publisher';
-import type { Claim, ClaimSession } from '../store/claim';
+import type { PublisherFactory, PublishFailure, PublishOutcome } from '../publish/publisher';
+import { type Claim, ClaimLostError, type ClaimSession, type Settlement } from '../store/claim';
 import { backoff } from './backoff';
-import type { RelayOptions } from './relay-options';
-import { toSettlement } from './settlement';
+import type { RelayListeners, RelayStage } from './relay-events';
+import { oldestClaimToPublish, type RelayOptions } from './relay-options';
+import { isEmpty, isUnanswered, toSettlement } from './settlement';
+import { WorkerPublisher } from './worker-publisher';
 
 /** What a worker needs of the relay that it works for. */
 export interface RelayWorkerHost {
   readonly options: Required<RelayOptions>;
+  readonly listeners: RelayListeners;
+  readonly createPublisher: PublisherFactory;
   openSession(): Promise<ClaimSession>;
-  createPublisher(): Publisher;
   /** Called when a claim was full, so that another worker may help. */
   onFullClaim(): void;
-  /** Called after each batch, and after each look that found nothing. */
-  onSuccess(sent: number): void;
-  onFailure(stage: 'database' | 'broker', error: unknown): void;
+  /** Called when the database has answered; with what it has committed, if anything. */
+  onProgress(messages: Claim['messages'], settlement: Settlement | undefined): void;
+  onBrokerReached(): void;
+  onFailure(stage: RelayStage, error: unknown): void;
+}
+
+interface OpenClaim extends Claim {
+  readonly session: ClaimSession;
+  readonly takenAt: number;
 }
 
 /** Claims, publishes and settles, batch after batch, and sleeps when there is nothing to do. */
 export class RelayWorker {
   private session: ClaimSession | undefined;
-  private publisher: Publisher | undefined;
+  private sessionUsedAt = 0;
+  private readonly publisher: WorkerPublisher;
   private stopping = false;
   private wanted = false;
   private sleeping: (() => void) | undefined;
+  private connecting = false;
   private failures = 0;
+  /** Batches in a row of which a part was not answered for. */
+  private partial = 0;
   private brokerIsAway = false;
   private readonly finished: Promise<void>;
 
   constructor(private readonly host: RelayWorkerHost) {
+    this.publisher = new WorkerPublisher(host.createPublisher, host.options.publishTimeout);
     this.finished = this.run();
   }
 
@@ -46,7 +59,14 @@ export class RelayWorker {
   async stop(): Promise<void> {
     this.stopping = true;
     this.sleeping?.();
+    if (this.connecting) void this.publisher.close();
     await this.finished;
+  }
+
+  /** Ends the running batch where it is. Its messages will be sent again. */
+  async abandon(): Promise<void> {
+    await this.publisher.close();
+    await this.closeSession();
   }
 
   private async run(): Promise<void> {
@@ -54,82 +74,148 @@ export class RelayWorker {
       const worked = await this.tick();
       if (this.stopping) break;
       if (this.failures > 0) await this.sleep(backoff(this.failures, this.host.options));
+      else if (this.partial > 0) await this.sleep(Math.min(backoff(this.partial, this.host.options), this.host.options.retryDelay));
       else if (!worked && !this.wanted) await this.sleep();
     }
-    await this.closePublisher();
-    await this.closeSession();
+    await this.abandon();
   }
 
   /** One batch. True when there may be more. Never rejects. */
   private async tick(): Promise<boolean> {
     this.wanted = false;
     if (this.brokerIsAway && !(await this.reachBroker())) return false;
-    let claim: Claim | undefined;
+    if (this.stopping) return false;
     try {
-      this.session ??= await this.host.openSession();
-      claim = await this.session.claim(this.limits());
-      if (!claim) {
-        this.failures = 0;
-        this.host.onSuccess(0);
-        return false;
-      }
-      if (claim.messages.length >= this.host.options.batchSize / 2) this.host.onFullClaim();
-      const failure = await this.publishAndSettle(this.session, claim);
-      if (failure) return this.brokerFailed(failure);
-      this.failures = 0;
-      return true;
+      const claim = await this.claim();
+      if (!claim) return false;
+      const outcomes = await this.publish(claim);
+      return outcomes !== undefined && (await this.settle(claim, outcomes));
     } catch (error) {
-      this.failures++;
-      this.host.onFailure('database', error);
+      this.failed('database', error);
       await this.closeSession();
       return false;
     }
   }
 
-  /** Why the broker took nothing of the batch, if so. */
-  private async publishAndSettle(session: ClaimSession, claim: Claim): Promise<PublishFailure | undefined> {
-    const outcomes = await this.publish(claim);
-    const settlement = toSettlement(claim.messages, outcomes, this.host.options);
-    const unknown = outcomes.find((outcome) => outcome.status === 'unknown');
-    if (unknown && settlement.sent.length + settlement.retried.length + settlement.parked.length === 0) {
-      await session.release();
-      return unknown.failure;
+  private async claim(): Promise<OpenClaim | undefined> {
+    const { lanesPerClaim, batchSize, batchBytes } = this.host.options;
+    const session = await this.freshSession();
+    if (this.stopping) return undefined;
+    const takenAt = performance.now();
+    const claim = await session.claim({ lanes: lanesPerClaim, rows: batchSize, bytes: batchBytes });
+    this.sessionUsedAt = performance.now();
+    if (!claim) {
+      this.failures = 0;
+      this.partial = 0;
+      this.host.onProgress([], undefined);
+      return undefined;
     }
-    await session.settle(settlement);
-    this.host.onSuccess(settlement.sent.length);
-    return undefined;
+    if (claim.messages.length >= batchSize / 2) this.host.onFullClaim();
+    const { lanes, messages } = claim;
+    this.host.listeners.emit('claimed', () => ({ lanes, messages, durationMs: this.sessionUsedAt - takenAt }));
+    return { ...claim, session, takenAt };
   }
 
-  private async publish(claim: Claim): Promise<readonly PublishOutcome[]> {
+  /** The outcomes; `undefined` when nothing can be said of any message, and the claim was given back. */
+  private async publish(claim: OpenClaim): Promise<readonly PublishOutcome[] | undefined> {
     if (claim.messages.length === 0) return [];
-    this.publisher ??= this.host.createPublisher();
-    return this.publisher.publish(claim.messages.map(toWireRecord), { timeout: this.host.options.publishTimeout });
+    const begun = performance.now();
+    if (begun - claim.takenAt > oldestClaimToPublish(this.host.options)) {
+      return this.lost(claim, new Error(`The claim was ${Math.round(begun - claim.takenAt)} ms old before it could be published.`));
+    }
+    let outcomes: readonly PublishOutcome[];
+    try {
+      outcomes = await this.publisher.publish(claim.messages);
+    } catch (error) {
+      await claim.session.release();
+      this.failed('publisher', error);
+      return undefined;
+    }
+    const durationMs = performance.now() - begun;
+    this.host.listeners.emit('published', () => ({ messages: claim.messages, outcomes, durationMs }));
+    if (this.session !== claim.session) return this.lost(claim, new Error('The connection ended while the batch was being published.'));
+    return outcomes;
   }
 
-  private brokerFailed(failure: PublishFailure): boolean {
-    this.failures++;
+  /** True when there may be more to do at once. */
+  private async settle(claim: OpenClaim, outcomes: readonly PublishOutcome[]): Promise<boolean> {
+    const { session, messages, orphans } = claim;
+    const settlement = toSettlement(messages, outcomes, this.host.options);
+    const unknown = outcomes.find((outcome) => outcome.status === 'unknown');
+    if (unknown && isEmpty(settlement)) {
+      await session.release();
+      this.brokerFailed(unknown.failure);
+      return false;
+    }
+    const begun = performance.now();
+    try {
+      await session.settle(settlement);
+    } catch (error) {
+      if (error instanceof ClaimLostError) this.lost(claim, error);
+      throw error;
+    }
+    this.sessionUsedAt = performance.now();
+    this.failures = 0;
+    this.partial = outcomes.some(isUnanswered) ? this.partial + 1 : 0;
+    this.host.onProgress(messages, settlement);
+    this.report(settlement, orphans, this.sessionUsedAt - begun);
+    return true;
+  }
+
+  private report({ sent, retried, parked, waiting }: Settlement, orphans: readonly string[], durationMs: number): void {
+    const { listeners } = this.host;
+    listeners.emit('settled', () => ({ sent, durationMs }));
+    for (const refused of retried) listeners.emit('held', () => ({ ...refused, reason: 'refused' }));
+    for (const waiter of waiting) listeners.emit('held', () => ({ ...waiter, reason: 'topic', error: `The topic ${waiter.message.topic} does not exist.` }));
+    for (const refused of parked) listeners.emit('parked', () => refused);
+    if (orphans.length > 0) listeners.emit('lost', () => ({ ids: orphans }));
+  }
+
+  private lost({ lanes, messages }: OpenClaim, cause: Error): undefined {
+    this.host.listeners.emit('laneLost', () => ({ lanes, messages: messages.length, cause }));
+    throw cause;
+  }
+
+  private brokerFailed(failure: PublishFailure): void {
     this.brokerIsAway = true;
-    this.host.onFailure('broker', new Error(`${failure.code}: ${failure.message}`));
-    return false;
+    this.failed('broker', new Error(`${failure.code}: ${failure.message}`));
+  }
+
+  private failed(stage: RelayStage, error: unknown): void {
+    this.failures++;
+    this.host.onFailure(stage, error);
   }
 
   /** After an outage the broker is asked first: while it is away, no transaction is opened for it. */
   private async reachBroker(): Promise<boolean> {
+    this.connecting = true;
     try {
-      this.publisher ??= this.host.createPublisher();
       await this.publisher.connect();
       this.brokerIsAway = false;
+      this.host.onBrokerReached();
       return true;
     } catch (error) {
-      this.failures++;
-      this.host.onFailure('broker', error);
+      if (!this.stopping) this.failed('broker', error);
       return false;
+    } finally {
+      this.connecting = false;
     }
   }
 
-  private limits() {
-    const { lanesPerClaim, batchSize, batchBytes } = this.host.options;
-    return { lanes: lanesPerClaim, rows: batchSize, bytes: batchBytes };
+  /** The server ends a session that was idle for too long; then a new one is no news. */
+  private async freshSession(): Promise<ClaimSession> {
+    if (performance.now() - this.sessionUsedAt > this.host.options.sessionTimeout / 2) await this.closeSession();
+    if (this.session) return this.session;
+    const session = await this.host.openSession();
+    session.onLost(() => {
+      if (this.session !== session) return;
+      this.session = undefined;
+      // Others may have the lanes by now: what is being sent must stop.
+      this.publisher.abort();
+      void session.close();
+    });
+    this.session = session;
+    return session;
   }
 
   private async sleep(milliseconds?: number): Promise<void> {
@@ -146,12 +232,6 @@ export class RelayWorker {
   private async closeSession(): Promise<void> {
     const { session } = this;
     this.session = undefined;
-    await session?.close().catch(() => undefined);
-  }
-
-  private async closePublisher(): Promise<void> {
-    const { publisher } = this;
-    this.publisher = undefined;
-    await publisher?.close().catch(() => undefined);
+    await session?.close();
   }
 }

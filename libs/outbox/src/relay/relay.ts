@@ -1,51 +1,85 @@
 import { Logger } from '@nestjs/common';
 import type { PublisherFactory } from '../publish/publisher';
-import type { ClaimSession } from '../store/claim';
+import type { Claim, Settlement } from '../store/claim';
+import type { OutboxStore } from '../store/outbox-store';
+import type { ClaimSessions } from './claim-sessions';
+import { type RelayEventName, type RelayListener, RelayListeners, type RelayStage } from './relay-events';
 import type { RelayOptions } from './relay-options';
+import { RelayTrouble, type Trouble } from './relay-trouble';
 import { RelayWorker, type RelayWorkerHost } from './relay-worker';
+import { Sweeper } from './sweeper';
 
-/** Opens what the workers of one relay claim through. */
-export interface ClaimSessions {
-  open(): Promise<ClaimSession>;
-  close(): Promise<void>;
-}
+/** Milliseconds without a message after which `idlePollInterval` counts. */
+const IDLE_AFTER = 30_000;
 
 export interface RelayStatus {
   readonly running: boolean;
   /** What keeps it from publishing, if anything does. */
-  readonly trouble: { readonly stage: 'database' | 'broker'; readonly message: string; readonly since: Date } | null;
+  readonly trouble: Trouble | null;
+  /** Topics that do not exist; their messages wait. */
+  readonly missingTopics: readonly string[];
   /** When a batch was last settled, or a look last found nothing to send. */
   readonly lastSuccessAt: Date | null;
   /** Messages published since the start. */
   readonly published: number;
+  /** Messages that were found in no state since the start: not pending, held, dead or sent. */
+  readonly lost: number;
 }
 
 /** Publishes what has been committed, with several workers side by side. */
 export class Relay {
   private readonly logger = new Logger('OutboxRelay');
+  private readonly listeners = new RelayListeners((error) => this.logger.error('A listener of the relay failed.', stackOf(error)));
+  private readonly trouble = new RelayTrouble(this.logger);
+  private readonly sweeper: Sweeper;
+  private readonly missingTopics = new Set<string>();
+  private readonly lostIds = new Set<string>();
   private workers: RelayWorker[] = [];
   private nextWorker = 0;
-  private trouble: RelayStatus['trouble'] = null;
   private lastSuccessAt: Date | null = null;
   private published = 0;
+  private lastMessageAt = 0;
+  private lastPollAt = 0;
 
   constructor(
     private readonly sessions: ClaimSessions,
     private readonly createPublisher: PublisherFactory,
+    store: OutboxStore,
     readonly options: Required<RelayOptions>,
-  ) {}
+  ) {
+    this.sweeper = new Sweeper({
+      store,
+      mode: options.settle,
+      open: () => sessions.openConnection(),
+      onLost: (ids) => this.listeners.emit('lost', () => ({ ids })),
+      onFailure: (error) => this.failed('database', error),
+    });
+    this.listeners.on('lost', ({ ids }) => this.lost(ids));
+  }
 
   start(): void {
     if (this.workers.length > 0) return;
     const host: RelayWorkerHost = {
       options: this.options,
-      openSession: () => this.sessions.open(),
+      listeners: this.listeners,
       createPublisher: this.createPublisher,
+      openSession: () => this.sessions.openSession(),
       onFullClaim: () => this.wake(),
-      onSuccess: (sent) => this.succeeded(sent),
+      onProgress: (messages, settlement) => this.progressed(messages, settlement),
+      onBrokerReached: () => this.trouble.over('broker'),
       onFailure: (stage, error) => this.failed(stage, error),
     };
+    this.sweeper.start();
     this.workers = Array.from({ length: this.options.concurrency }, () => new RelayWorker(host));
+  }
+
+  /**
+   * Has the listener called for each event of this kind. It is called inside the loop: it must be quick.
+   *
+   * @returns what ends the listening
+   */
+  on<E extends RelayEventName>(event: E, listener: RelayListener<E>): () => void {
+    return this.listeners.on(event, listener);
   }
 
   /** Has a worker look for messages at once. Costs nothing when all are busy. */
@@ -58,6 +92,19 @@ export class Relay {
     }
   }
 
+  /** Called every `pollInterval`: looks for what nobody has said. */
+  poll(): void {
+    if (this.workers.length === 0) return;
+    const now = performance.now();
+    const { pollInterval, idlePollInterval } = this.options;
+    const idle = now - this.lastMessageAt > IDLE_AFTER;
+    // Timers are not exact: one that comes a little early still counts.
+    if (idle && now - this.lastPollAt < idlePollInterval - pollInterval / 2) return;
+    this.lastPollAt = now;
+    this.sweeper.poll();
+    this.wake();
+  }
+
   /** Takes nothing new, lets the running batches end within `shutdownTimeout`, and closes everything. */
   async stop(): Promise<void> {
     const workers = this.workers.splice(0);
@@ -65,10 +112,12 @@ export class Relay {
     const timeout = new Promise<'late'>((resolve) => {
       timer = setTimeout(resolve, this.options.shutdownTimeout, 'late');
     });
-    const outcome = await Promise.race([Promise.all(workers.map((worker) => worker.stop())), timeout]);
+    const ended = Promise.all([this.sweeper.stop(), ...workers.map((worker) => worker.stop())]);
+    const outcome = await Promise.race([ended, timeout]);
     clearTimeout(timer);
     if (outcome === 'late') {
       this.logger.warn('A batch did not end within shutdownTimeout; its messages will be sent again.');
+      await Promise.all(workers.map((worker) => worker.abandon()));
     }
     await this.sessions.close();
   }
@@ -76,24 +125,48 @@ export class Relay {
   status(): RelayStatus {
     return {
       running: this.workers.length > 0,
-      trouble: this.trouble,
+      trouble: this.trouble.current,
+      missingTopics: [...this.missingTopics],
       lastSuccessAt: this.lastSuccessAt,
       published: this.published,
+      lost: this.lostIds.size,
     };
   }
 
-  private succeeded(sent: number): void {
-    if (this.trouble) this.logger.log(`Publishing again; ${this.trouble.message}, since ${this.trouble.since.toISOString()}, is over.`);
-    this.trouble = null;
+  private progressed(messages: Claim['messages'], settlement: Settlement | undefined): void {
     this.lastSuccessAt = new Date();
-    this.published += sent;
+    this.trouble.over('database');
+    if (messages.length > 0) this.lastMessageAt = performance.now();
+    if (!settlement) return;
+    this.trouble.over('publisher');
+    const { sent, waiting } = settlement;
+    for (const { message } of waiting) this.topicIsMissing(message.topic);
+    if (sent.length === 0) return;
+    this.trouble.over('broker');
+    this.published += sent.length;
+    if (this.missingTopics.size > 0) for (const { topic } of sent) this.missingTopics.delete(topic);
+    this.sweeper.soon();
   }
 
-  /** Logged when it begins or changes, not with every try. */
-  private failed(stage: 'database' | 'broker', error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
-    if (this.trouble?.stage === stage && this.trouble.message === message) return;
-    this.logger.error(`Cannot publish (${stage}): ${message}. Messages wait, and it is tried again.`);
-    this.trouble = { stage, message, since: this.trouble?.since ?? new Date() };
+  private topicIsMissing(topic: string): void {
+    if (this.missingTopics.has(topic)) return;
+    this.missingTopics.add(topic);
+    this.logger.error(`The topic ${topic} does not exist. Its messages wait until it does; others go on.`);
   }
+
+  private lost(ids: readonly string[]): void {
+    const news = ids.filter((id) => !this.lostIds.has(id));
+    for (const id of news) this.lostIds.add(id);
+    if (news.length === 0) return;
+    this.logger.error(`Messages are in no state, not pending, held, dead or sent; somebody has edited the tables: ids ${news.slice(0, 20).join(', ')}.`);
+  }
+
+  private failed(stage: RelayStage, error: unknown): void {
+    this.trouble.begin(stage, error);
+    this.listeners.emit('failed', () => ({ stage, error: error instanceof Error ? error : new Error(String(error)) }));
+  }
+}
+
+function stackOf(error: unknown): unknown {
+  return error instanceof Error ? error.stack : error;
 }

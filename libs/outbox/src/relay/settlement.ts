@@ -1,11 +1,20 @@
 import type { PublishOutcome } from '../publish/publisher';
-import type { ClaimedMessage, RefusedMessage, Settlement } from '../store/claim';
+import type { ClaimedMessage, ParkedMessage, RetriedMessage, Settlement, WaitingMessage } from '../store/claim';
 import { orderKey } from '../store/order-key';
 import { backoff, type BackoffOptions } from './backoff';
 
+/** What becomes of a key whose first message is given up. */
+export type AfterParking = 'continue' | 'block';
+
 export interface SettlementPolicy extends BackoffOptions {
   readonly maxAttempts: number;
+  readonly onExhausted: AfterParking | ((message: ClaimedMessage) => AfterParking);
 }
+
+/** How a publisher says that a topic does not exist. It counts as no attempt: the message is sound. */
+const TOPIC_MISSING = 'UNKNOWN_TOPIC_OR_PARTITION';
+/** A missing topic is looked for again after so many times the pause before a second attempt. */
+const TOPIC_DELAYS = 5;
 
 /**
  * Decides what becomes of each published message. The first message of a key that is not acknowledged stops its key:
@@ -17,9 +26,11 @@ export function toSettlement(
   policy: SettlementPolicy,
 ): Settlement {
   const sent: ClaimedMessage[] = [];
-  const retried: (RefusedMessage & { delayMs: number })[] = [];
-  const parked: RefusedMessage[] = [];
+  const retried: RetriedMessage[] = [];
+  const parked: ParkedMessage[] = [];
+  const waiting: WaitingMessage[] = [];
   const stopped = new Set<string>();
+  const missing = new Set(messages.filter((_, index) => isTopicMissing(outcomes[index])).map(topicInLane));
 
   for (const [index, message] of messages.entries()) {
     const outcome = outcomes[index];
@@ -30,11 +41,44 @@ export function toSettlement(
       stopped.add(key);
       const refused = { message, error: `${outcome.failure.code}: ${outcome.failure.message}` };
       const attempts = message.attempts + 1;
-      if (attempts >= policy.maxAttempts) parked.push(refused);
+      if (attempts >= policy.maxAttempts) parked.push({ ...refused, blocks: blocks(message, policy) });
       else retried.push({ ...refused, delayMs: backoff(attempts, policy) });
     } else {
       stopped.add(key);
+      if (missing.has(topicInLane(message))) waiting.push({ message, delayMs: topicDelay(policy) });
     }
   }
-  return { sent, retried, parked };
+  return { sent, retried, parked, waiting };
+}
+
+/** Whether nothing at all became of the messages. */
+export function isEmpty({ sent, retried, parked, waiting }: Settlement): boolean {
+  return sent.length + retried.length + parked.length + waiting.length === 0;
+}
+
+function isTopicMissing(outcome: PublishOutcome | undefined): boolean {
+  return outcome?.status === 'unknown' && outcome.failure.code === TOPIC_MISSING;
+}
+
+/** Whether it is not known what became of a message that was sent: not one that waits behind another of its key. */
+export function isUnanswered(outcome: PublishOutcome): boolean {
+  return outcome.status === 'unknown' && !isTopicMissing(outcome) && !outcome.failure.code.startsWith('BEHIND_');
+}
+
+function blocks(message: ClaimedMessage, { onExhausted }: SettlementPolicy): boolean {
+  if (typeof onExhausted !== 'function') return onExhausted === 'block';
+  try {
+    return onExhausted(message) === 'block';
+  } catch {
+    // Of the two mistakes, this one can be mended.
+    return true;
+  }
+}
+
+function topicDelay({ retryDelay, maxRetryDelay }: SettlementPolicy): number {
+  return Math.min(retryDelay * TOPIC_DELAYS, maxRetryDelay);
+}
+
+function topicInLane({ topic, lane }: ClaimedMessage): string {
+  return `${lane} ${topic}`;
 }

@@ -6,8 +6,14 @@ import { postgresDialect } from './postgres.dialect';
 import { sqliteDialect } from './sqlite.dialect';
 import type { TableNames } from './tables';
 
-/** Oldest versions with SKIP LOCKED, and on MySQL with a collation that does not pad. */
-const OLDEST = { mysql: [8, 0, 17], mariadb: [10, 6, 0], postgres: [13, 0, 0] } as const;
+type Version = readonly number[];
+
+/** Oldest versions that the outbox works with at all. */
+const OLDEST = { mysql: [5, 7, 7], mariadb: [10, 2, 3], postgres: [13, 0, 0] } as const;
+/** Oldest versions that can pass by locked rows. Before them lanes are locked by name. */
+const SKIP_LOCKED = { mysql: [8, 0, 1], mariadb: [10, 6, 0] } as const;
+/** Oldest version with a binary collation that does not pad. */
+const NO_PAD = { mysql: [8, 0, 17], mariadb: [10, 2, 3] } as const;
 
 /**
  * The dialect of the server that answers, which need not be the one that the driver is named after.
@@ -21,7 +27,11 @@ export async function detectDialect(options: DataSource['options'], sql: Sql, na
       const version = await serverVersion(sql, 'SELECT VERSION() AS version');
       const name = /mariadb/i.test(version) ? 'mariadb' : 'mysql';
       assertVersion(name, version);
-      return mysqlDialect(name, names);
+      const capabilities = {
+        skipLocked: isAtLeast(version, SKIP_LOCKED[name]),
+        noPad: isAtLeast(version, NO_PAD[name]),
+      };
+      return mysqlDialect(name, names, capabilities);
     }
     case 'postgres':
       assertVersion('postgres', await serverVersion(sql, 'SHOW server_version'));
@@ -42,16 +52,18 @@ async function serverVersion(sql: Sql, query: string): Promise<string> {
 }
 
 function assertVersion(name: keyof typeof OLDEST, version: string): void {
+  if (isAtLeast(version, OLDEST[name])) return;
+  throw new DatabaseUnsupportedError(
+    `The outbox needs ${name} ${OLDEST[name].join('.')} or later; the server says ${version}.`,
+  );
+}
+
+function isAtLeast(version: string, least: Version): boolean {
   // Older MariaDB servers prefix their version with "5.5.5-" for the sake of replicas.
   const numbers = version.replace(/^5\.5\.5-/, '').match(/\d+/g)?.map(Number) ?? [];
-  const oldest = OLDEST[name];
-  for (const [index, least] of oldest.entries()) {
-    const number = numbers[index] ?? 0;
-    if (number > least) return;
-    if (number < least) {
-      throw new DatabaseUnsupportedError(
-        `The outbox needs ${name} ${oldest.join('.')} or later (SKIP LOCKED); the server says ${version}.`,
-      );
-    }
+  for (const [index, number] of least.entries()) {
+    const actual = numbers[index] ?? 0;
+    if (actual !== number) return actual > number;
   }
+  return true;
 }

@@ -27,7 +27,11 @@ export interface Dialect {
   readonly name: 'mysql' | 'mariadb' | 'postgres' | 'sqlite';
   /** Tables with their schema, quoted. */
   readonly tables: TableNames;
-  /** The current UTC time, as an expression. */
+  /** How lanes are locked, for who wants to know. */
+  readonly laneLocks: 'skip-locked' | 'named-locks' | 'advisory-locks' | 'none';
+  /** What makes a SELECT lock its rows and pass by those that others have locked, as far as the database can. */
+  readonly forUpdateSkipLocked: string;
+  /** The current UTC time, the same throughout a statement, as an expression. */
   readonly now: string;
   /** The UTC time in so many milliseconds, as an expression with one parameter. */
   readonly nowPlusMs: string;
@@ -44,8 +48,24 @@ export interface Dialect {
   lockBuckets(sql: Sql, buckets: readonly number[]): Promise<void>;
   /** Appends to the log and to the pending table. */
   insertMessages(sql: Sql, messages: readonly NewMessage[]): Promise<void>;
-  /** Locks up to `limit` free lanes, from `first` on, that have something to send. */
-  lockLanes(sql: Sql, first: number, limit: number): Promise<readonly number[]>;
+  /** Locks up to `limit` free lanes, from `first` up to and without `end`, that have something to send. */
+  lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]>;
+  /** Gives lanes back, after the transaction has ended, where that did not do it. */
+  unlockLanes(sql: Sql, lanes: readonly number[]): Promise<void>;
+  /**
+   * The heads of statements that reach rows of the table, called `t`, by primary key only: on a small table a scan
+   * looks cheaper to MySQL, and it would wait for rows that others have locked.
+   */
+  deleteByKey(table: string): string;
+  updateByKey(table: string): string;
+  /** What makes an INSERT into the hold table replace the time and the state of a hold that is there. */
+  readonly replaceHold: string;
+  /** Statements that make a session fit for a relay: READ COMMITTED, and lost by the server when it is silent. */
+  sessionSettings(timeoutMs: number): readonly string[];
+  /** A query for the session's isolation level, as one row with one column. */
+  readonly isolationQuery: string;
+  /** Ends a connection of the driver at once, whatever it is doing. */
+  abandon(connection: unknown): void;
   /** One query that reads several ranges, each with its own limit. */
   unionAll(queries: readonly string[]): string;
   /**
@@ -97,7 +117,9 @@ export function laneHasWork({ tables, now }: Pick<Dialect, 'tables' | 'now'>): s
   // Scalar subqueries, since EXISTS becomes a semi-join on MySQL, which reads every pending row.
   return (
     `((SELECT p.id FROM ${tables.pending} p WHERE p.lane = l.lane ORDER BY p.lane, p.id LIMIT 1) IS NOT NULL ` +
-    `OR (SELECT h.lane FROM ${tables.hold} h WHERE h.lane = l.lane AND h.retry_at <= ${now} LIMIT 1) IS NOT NULL)`
+    // Without a single hold, which is the rule, no lane is asked for its own.
+    `OR ((SELECT 1 FROM ${tables.hold} LIMIT 1) IS NOT NULL AND ` +
+    `(SELECT h.lane FROM ${tables.hold} h WHERE h.lane = l.lane AND h.retry_at <= ${now} LIMIT 1) IS NOT NULL))`
   );
 }
 
@@ -109,4 +131,16 @@ export function quotedTables(tables: TableNames, quote: (name: string) => string
 /** `lanes` numbers from 0, as rows of a VALUES list. */
 export function numberRows(count: number): string {
   return Array.from({ length: count }, (_, index) => `(${index})`).join(', ');
+}
+
+/** Most ids of one IN list: MariaDB makes a subquery of a longer one, and may then read the whole table. */
+const IDS_PER_LIST = 500;
+
+/** The condition that a column is one of many ids. */
+export function idIn(column: string, ids: readonly string[]): string {
+  const lists: string[] = [];
+  for (let start = 0; start < ids.length; start += IDS_PER_LIST) {
+    lists.push(`${column} IN (${ids.slice(start, start + IDS_PER_LIST).join(', ')})`);
+  }
+  return `(${lists.join(' OR ')})`;
 }

@@ -16,20 +16,36 @@ const WAITED_IN_VAIN: ReadonlySet<unknown> = new Set(['ER_LOCK_WAIT_TIMEOUT', 'E
 const ROW = `(${MESSAGE_COLUMNS.map(() => '?').join(', ')}, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))`;
 const COLUMNS = `${MESSAGE_COLUMNS.join(', ')}, created_at, updated_at`;
 
-/** MySQL 8.0.17 and later, and MariaDB 10.6 and later. */
-export function mysqlDialect(name: 'mysql' | 'mariadb', names: TableNames): Dialect {
+/** What older servers lack. */
+export interface MysqlCapabilities {
+  /** MySQL 8.0.1, MariaDB 10.6. Without it lanes are locked by name. */
+  readonly skipLocked: boolean;
+  /** A collation that compares trailing blanks: MySQL 8.0.17, every supported MariaDB. */
+  readonly noPad: boolean;
+}
+
+/** MySQL 5.7 and later, and MariaDB 10.2 and later. */
+export function mysqlDialect(
+  name: 'mysql' | 'mariadb',
+  names: TableNames,
+  { skipLocked, noPad }: MysqlCapabilities = { skipLocked: true, noPad: true },
+): Dialect {
   const tables = quotedTables(names, (table) => `\`${table}\``);
   const now = 'UTC_TIMESTAMP(6)';
+  // Names of locks are one space for the whole server: other databases, and other outboxes in this one.
+  const lockName = (lane: number | string): string => `CONCAT(SHA1(CONCAT(DATABASE(), '.${names.lane}')), '.', ${lane})`;
 
   return {
     name,
     tables,
+    laneLocks: skipLocked ? 'skip-locked' : 'named-locks',
+    forUpdateSkipLocked: skipLocked ? 'FOR UPDATE SKIP LOCKED' : 'FOR UPDATE',
     now,
     nowPlusMs: 'UTC_TIMESTAMP(6) + INTERVAL (? * 1000) MICROSECOND',
     epochMs: (column) => `FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${column}) / 1000)`,
     idText: (column) => `CAST(${column} AS CHAR)`,
     bind: (sql) => sql,
-    createTables: (lanes) => createTables(name, tables, lanes),
+    createTables: (lanes) => createTables(collationOf(name, noPad), tables, lanes),
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
     async lockBuckets(sql: Sql, buckets: readonly number[]): Promise<void> {
@@ -52,12 +68,45 @@ export function mysqlDialect(name: 'mysql' | 'mariadb', names: TableNames): Dial
       await sql.query(`INSERT INTO ${tables.pending} (lane, id, bytes) VALUES ${rows.join(', ')}`);
     },
 
-    async lockLanes(sql: Sql, first: number, limit: number): Promise<readonly number[]> {
-      const rows = (await sql.query(
-        `SELECT l.lane AS lane FROM ${tables.lane} l WHERE l.lane >= ${first} AND ${laneHasWork({ tables, now })} ` +
-          `ORDER BY l.lane LIMIT ${limit} FOR UPDATE SKIP LOCKED`,
-      )) as { lane: number }[];
-      return rows.map((row) => Number(row.lane));
+    async lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]> {
+      const lanes = (count: number): string =>
+        `SELECT l.lane AS lane FROM ${tables.lane} l WHERE l.lane >= ${first} AND l.lane < ${end} ` +
+        `AND ${laneHasWork({ tables, now })} ORDER BY l.lane LIMIT ${count}`;
+      if (skipLocked) return laneNumbers(await sql.query(`${lanes(limit)} FOR UPDATE SKIP LOCKED`));
+      const candidates = laneNumbers(await sql.query(lanes(end - first)));
+      const locked: number[] = [];
+      for (const lane of candidates) {
+        if (locked.length === limit) break;
+        const rows = (await sql.query(`SELECT GET_LOCK(${lockName(lane)}, 0) AS locked`)) as { locked: unknown }[];
+        if (Number(rows[0]?.locked) === 1) locked.push(lane);
+      }
+      return locked;
+    },
+
+    async unlockLanes(sql: Sql, lanes: readonly number[]): Promise<void> {
+      if (skipLocked || lanes.length === 0) return;
+      await sql.query(`SELECT ${lanes.map((lane) => `RELEASE_LOCK(${lockName(lane)})`).join(', ')}`);
+    },
+
+    deleteByKey: (table) => `DELETE t FROM ${table} t FORCE INDEX (PRIMARY)`,
+    updateByKey: (table) => `UPDATE ${table} t FORCE INDEX (PRIMARY)`,
+    replaceHold: 'ON DUPLICATE KEY UPDATE retry_at = VALUES(retry_at), state = VALUES(state)',
+
+    sessionSettings(timeoutMs: number): readonly string[] {
+      const seconds = Math.ceil(timeoutMs / 1000);
+      // The last two: a lock that others hold, be it for an ALTER TABLE, is waited for no longer than the rest.
+      const timeouts = ['wait_timeout', 'net_write_timeout', 'net_read_timeout', 'lock_wait_timeout', 'innodb_lock_wait_timeout'];
+      return [
+        'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
+        `SET SESSION autocommit = 1, ${timeouts.map((timeout) => `SESSION ${timeout} = ${seconds}`).join(', ')}`,
+      ];
+    },
+
+    // Older MariaDB servers have the variable only under its first name, newer MySQL servers only under its second.
+    isolationQuery: `SELECT @@SESSION.${name === 'mariadb' ? 'tx_isolation' : 'transaction_isolation'}`,
+
+    abandon(connection: unknown): void {
+      (connection as { destroy(): void }).destroy();
     },
 
     unionAll: (queries) => queries.map((query) => `(${query})`).join(' UNION ALL '),
@@ -108,9 +157,17 @@ async function withShortestWait(sql: Sql, send: () => Promise<unknown>): Promise
   await putBack();
 }
 
-function createTables(name: 'mysql' | 'mariadb', tables: TableNames, lanes: number): readonly string[] {
-  // Keys compare byte for byte: utf8mb4_bin would take 'a' and 'a ' for the same.
-  const collation = name === 'mysql' ? 'utf8mb4_0900_bin' : 'utf8mb4_nopad_bin';
+function laneNumbers(rows: unknown): readonly number[] {
+  return (rows as { lane: number }[]).map(({ lane }) => Number(lane));
+}
+
+/** Keys compare byte for byte: utf8mb4_bin takes 'a' and 'a ' for the same. */
+function collationOf(name: 'mysql' | 'mariadb', noPad: boolean): string {
+  if (!noPad) return 'utf8mb4_bin';
+  return name === 'mysql' ? 'utf8mb4_0900_bin' : 'utf8mb4_nopad_bin';
+}
+
+function createTables(collation: string, tables: TableNames, lanes: number): readonly string[] {
   const engine = `ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE ${collation}`;
   const topic = 'VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin NOT NULL';
   return [
@@ -144,12 +201,18 @@ function createTables(name: 'mysql' | 'mariadb', tables: TableNames, lanes: numb
     `CREATE TABLE IF NOT EXISTS ${tables.lane} (lane SMALLINT NOT NULL PRIMARY KEY) ${engine}`,
     `CREATE TABLE IF NOT EXISTS ${tables.bucket} (bucket SMALLINT NOT NULL PRIMARY KEY) ${engine}`,
     `CREATE TABLE IF NOT EXISTS ${tables.hold} (
-      topic ${topic}, message_key VARCHAR(190) NOT NULL, lane SMALLINT NOT NULL, retry_at DATETIME(6) NOT NULL,
-      PRIMARY KEY (topic, message_key), KEY ix_lane (lane, retry_at)
+      lane SMALLINT NOT NULL, topic ${topic}, message_key VARCHAR(190) NOT NULL, retry_at DATETIME(6) NOT NULL,
+      state VARCHAR(10) NOT NULL, PRIMARY KEY (lane, topic, message_key), KEY ix_retry_at (lane, retry_at)
     ) ${engine}`,
     `CREATE TABLE IF NOT EXISTS ${tables.held} (
-      topic ${topic}, message_key VARCHAR(190) NOT NULL, id BIGINT NOT NULL, bytes INT NOT NULL,
-      PRIMARY KEY (topic, message_key, id)
+      lane SMALLINT NOT NULL, topic ${topic}, message_key VARCHAR(190) NOT NULL, id BIGINT NOT NULL, bytes INT NOT NULL,
+      PRIMARY KEY (lane, topic, message_key, id)
+    ) ${engine}`,
+    `CREATE TABLE IF NOT EXISTS ${tables.settled} (
+      id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, settled_at DATETIME(6) NOT NULL, ids MEDIUMTEXT NOT NULL
+    ) ${engine}`,
+    `CREATE TABLE IF NOT EXISTS ${tables.dead} (
+      id BIGINT NOT NULL PRIMARY KEY, lane SMALLINT NOT NULL, topic ${topic}, message_key VARCHAR(190) NOT NULL
     ) ${engine}`,
     `CREATE TABLE IF NOT EXISTS ${tables.consumed} (
       consumer VARCHAR(100) NOT NULL, message_id VARCHAR(190) NOT NULL, consumed_at DATETIME(6) NOT NULL,

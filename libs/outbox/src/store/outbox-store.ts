@@ -3,6 +3,7 @@ import { messageBytes } from '../event/to-message';
 import { slotOf } from '../event/hash';
 import type { OutboxMessage } from '../event/message';
 import type { Dialect, NewMessage, Patience, Sql } from './dialect';
+import { type MessageState, statesOf } from './message-state';
 import { ORDER_BUCKETS } from './tables';
 
 /** Whether the ids of one key follow the order in which transactions commit. */
@@ -85,12 +86,16 @@ export class OutboxStore {
 
   async backlog(sql: Sql): Promise<Backlog> {
     const { tables, now, epochMs } = this.dialect;
+    // The first of each lane and of each hold: the smallest id of a whole table is not to be had from its key.
+    const first = (table: string, alias: string, condition: string): string =>
+      `SELECT MIN(f.id) AS id FROM (SELECT (SELECT p.id FROM ${table} p WHERE ${condition} ` +
+      `ORDER BY ${table === tables.held ? 'p.lane, p.topic, p.message_key, p.id' : 'p.lane, p.id'} LIMIT 1) AS id FROM ${alias}) f`;
     const rows = (await sql.query(
       `SELECT (SELECT COUNT(*) FROM ${tables.pending}) AS pending, (SELECT COUNT(*) FROM ${tables.held}) AS held,
-        (SELECT COUNT(*) FROM ${tables.message} WHERE status = 2) AS dead,
+        (SELECT COUNT(*) FROM ${tables.dead}) AS dead,
         (SELECT ${epochMs(now)} - ${epochMs('m.created_at')} FROM ${tables.message} m WHERE m.id =
-          (SELECT MIN(u.id) FROM (SELECT MIN(p.id) AS id FROM ${tables.pending} p
-            UNION ALL SELECT MIN(h.id) AS id FROM ${tables.held} h) u)) AS oldest_age`,
+          (SELECT MIN(u.id) FROM (${first(tables.pending, `${tables.lane} l`, 'p.lane = l.lane')} UNION ALL
+            ${first(tables.held, `${tables.hold} l`, 'p.lane = l.lane AND p.topic = l.topic AND p.message_key = l.message_key')}) u)) AS oldest_age`,
     )) as Record<string, string | number | null>[];
     const row = rows[0] ?? {};
     const age = row['oldest_age'];
@@ -100,6 +105,11 @@ export class OutboxStore {
       dead: Number(row['dead']),
       oldestAge: age === null || age === undefined ? null : Math.max(0, Number(age)),
     };
+  }
+
+  /** The state of each message that is in the log, by the tables together. */
+  statesOf(sql: Sql, messageIds: readonly string[]): Promise<ReadonlyMap<string, MessageState>> {
+    return statesOf(sql, this.dialect, this.lanes, messageIds);
   }
 
   /** Ids are given at the insert and seen at the commit: without the lock two transactions on one key may swap. */

@@ -1,25 +1,25 @@
-import type { ClaimedMessage, ClaimLimits } from './claim';
+import { groupBy } from '../event/group-by';
+import type { ClaimedMessage, ClaimLimits, Source } from './claim';
 import type { Dialect, Sql } from './dialect';
-import { orderKey } from './order-key';
+import { type HoldPlace, holdKey, placeName, placeOf, TOPIC_HOLD_KEY } from './order-key';
+import { readMessages } from './read-messages';
+import { readRefs, type Ref, type Refs } from './refs';
 
-interface Ref {
-  readonly id: string;
-  readonly lane: number;
-  readonly bytes: number;
-  readonly held: boolean;
+/** A message that must wait behind a hold. */
+export interface Follower {
+  readonly message: ClaimedMessage;
+  readonly behind: Exclude<Source, 'pending'>;
 }
 
-interface Heads {
+/** What a look at the heads met and cannot be sent: it is put in its place when the claim is settled. */
+export interface Waiters {
+  readonly followers: readonly Follower[];
+  readonly orphans: readonly Ref[];
+}
+
+export interface Heads {
   readonly messages: readonly ClaimedMessage[];
-  /** Pending messages of keys that are held: they must wait with the others of their key. */
-  readonly followers: readonly ClaimedMessage[];
-}
-
-interface Hold {
-  readonly topic: string;
-  readonly key: string;
-  readonly lane: number;
-  readonly due: boolean;
+  readonly waiters: Waiters;
 }
 
 /** Reads what stands first in the given lanes, which the caller has locked. */
@@ -29,144 +29,60 @@ export async function readHeads(
   lanes: readonly number[],
   limits: ClaimLimits,
 ): Promise<Heads> {
-  const perLane = Math.max(1, Math.floor(limits.rows / lanes.length));
-  const holds = await readHolds(sql, dialect, lanes);
-  const refs = [
-    ...(await readHeldRefs(sql, dialect, holds.filter((hold) => hold.due), perLane)),
-    ...(await readPendingRefs(sql, dialect, lanes, perLane)),
-  ];
-  const messages = await readMessages(sql, dialect, withinBytes(refs, limits.bytes));
-  const heldKeys = new Set(holds.map(orderKey));
-  const isFollower = (message: ClaimedMessage): boolean =>
-    !message.held && heldKeys.has(orderKey(message));
-  return {
-    messages: messages.filter((message) => !isFollower(message)),
-    followers: messages.filter(isFollower),
-  };
-}
-
-async function readHolds(sql: Sql, dialect: Dialect, lanes: readonly number[]): Promise<readonly Hold[]> {
-  const rows = (await sql.query(
-    `SELECT h.topic AS topic, h.message_key AS message_key, h.lane AS lane,
-      CASE WHEN h.retry_at <= ${dialect.now} THEN 1 ELSE 0 END AS due
-     FROM ${dialect.tables.hold} h WHERE h.lane IN (${lanes.join(', ')}) ORDER BY h.retry_at`,
-  )) as { topic: string; message_key: string; lane: number; due: number }[];
-  return rows.map(({ topic, message_key, lane, due }) => ({
-    topic,
-    key: message_key,
-    lane: Number(lane),
-    due: Number(due) === 1,
-  }));
-}
-
-async function readHeldRefs(
-  sql: Sql,
-  dialect: Dialect,
-  due: readonly Hold[],
-  perLane: number,
-): Promise<readonly Ref[]> {
-  const refs: Ref[] = [];
-  for (const { topic, key, lane } of due.slice(0, perLane)) {
-    const rows = (await sql.query(
-      dialect.bind(
-        `SELECT ${dialect.idText('h.id')} AS id, h.bytes AS bytes FROM ${dialect.tables.held} h
-         WHERE h.topic = ? AND h.message_key = ? ORDER BY h.topic, h.message_key, h.id LIMIT ${perLane}`,
-      ),
-      [topic, key],
-    )) as { id: string; bytes: number }[];
-    refs.push(...rows.map(({ id, bytes }) => ({ id, lane, bytes: Number(bytes), held: true })));
+  const found = await readRefs(sql, dialect, lanes, limits);
+  const { messages, orphans } = await readMessages(sql, dialect, found.refs);
+  const holds = await holdsOf(sql, dialect, found, messages);
+  const free: ClaimedMessage[] = [];
+  const followers: Follower[] = [];
+  for (const message of messages) {
+    const behind = holderOf(message, holds);
+    if (behind) followers.push({ message, behind });
+    else free.push(message);
   }
-  return refs;
+  return { messages: free, waiters: { followers, orphans } };
 }
 
-async function readPendingRefs(
+/**
+ * What the message must wait behind. A pending one goes behind the topic first: behind its key it would come before
+ * earlier ones of the key that still wait with the topic.
+ */
+function holderOf(message: ClaimedMessage, holds: ReadonlySet<string>): Follower['behind'] | undefined {
+  const isHeld = (by: Follower['behind']): boolean => holds.has(placeName(placeOf(message, by)));
+  if (message.source === 'pending' && isHeld('topic-hold')) return 'topic-hold';
+  if (message.source !== 'key-hold' && isHeld('key-hold')) return 'key-hold';
+  return undefined;
+}
+
+/** The holds that may concern the messages, by name. */
+async function holdsOf(
   sql: Sql,
   dialect: Dialect,
-  lanes: readonly number[],
-  perLane: number,
-): Promise<readonly Ref[]> {
+  { holds, crowded }: Refs,
+  messages: readonly ClaimedMessage[],
+): Promise<ReadonlySet<string>> {
+  const names = new Set(holds.map(placeName));
+  const unsure = messages.filter(({ lane }) => crowded.has(lane));
+  for (const place of await readHolds(sql, dialect, unsure)) names.add(placeName(place));
+  return names;
+}
+
+async function readHolds(sql: Sql, dialect: Dialect, messages: readonly ClaimedMessage[]): Promise<readonly HoldPlace[]> {
+  if (messages.length === 0) return [];
+  const conditions: string[] = [];
+  const parameters: string[] = [];
+  for (const ofTopic of groupBy(messages, ({ lane, topic }) => `${lane} ${topic}`).values()) {
+    const [first] = ofTopic;
+    if (!first) continue;
+    const keys = new Set([TOPIC_HOLD_KEY, ...ofTopic.map(holdKey)]);
+    conditions.push(`(h.lane = ${first.lane} AND h.topic = ? AND h.message_key IN (${[...keys].map(() => '?').join(', ')}))`);
+    parameters.push(first.topic, ...keys);
+  }
   const rows = (await sql.query(
-    dialect.unionAll(
-      // BETWEEN and ORDER BY both columns: with stale statistics PostgreSQL walks another index for "lane = …".
-      lanes.map(
-        (lane) =>
-          `SELECT p.lane AS lane, ${dialect.idText('p.id')} AS id, p.bytes AS bytes FROM ${dialect.tables.pending} p ` +
-          `WHERE p.lane BETWEEN ${lane} AND ${lane} ORDER BY p.lane, p.id LIMIT ${perLane}`,
-      ),
+    dialect.bind(
+      `SELECT h.lane AS lane, h.topic AS topic, h.message_key AS message_key FROM ${dialect.tables.hold} h
+       WHERE ${conditions.join(' OR ')}`,
     ),
-  )) as { lane: number; id: string; bytes: number }[];
-  return rows.map(({ lane, id, bytes }) => ({ id, lane: Number(lane), bytes: Number(bytes), held: false }));
-}
-
-/** As many as fit, and at least one. What is left out of a lane ends it: the rest must stay behind. */
-function withinBytes(refs: readonly Ref[], limit: number): readonly Ref[] {
-  const taken: Ref[] = [];
-  const ended = new Set<number>();
-  let total = 0;
-  for (const ref of refs) {
-    if (ended.has(ref.lane)) continue;
-    if (taken.length > 0 && total + ref.bytes > limit) {
-      ended.add(ref.lane);
-      continue;
-    }
-    taken.push(ref);
-    total += ref.bytes;
-  }
-  return taken;
-}
-
-async function readMessages(sql: Sql, dialect: Dialect, refs: readonly Ref[]): Promise<readonly ClaimedMessage[]> {
-  if (refs.length === 0) return [];
-  const { tables, idText, epochMs } = dialect;
-  const rows = (await sql.query(
-    `SELECT ${idText('m.id')} AS id, m.message_id, m.aggregate_type, m.aggregate_id, m.message_key, m.tenant_id,
-      m.traceparent, m.correlation_id, m.causation_id, m.event_type, m.topic, m.headers, m.payload,
-      m.retry_count, ${epochMs('m.created_at')} AS created_ms
-     FROM ${tables.message} m WHERE m.id IN (${refs.map((ref) => ref.id).join(', ')})`,
-  )) as Row[];
-  const byId = new Map(rows.map((row) => [row.id, row]));
-  return refs.flatMap((ref) => {
-    const row = byId.get(ref.id);
-    return row ? [toClaimed(row, ref)] : [];
-  });
-}
-
-interface Row {
-  id: string;
-  message_id: string;
-  aggregate_type: string;
-  aggregate_id: string;
-  message_key: string | null;
-  tenant_id: string | null;
-  traceparent: string | null;
-  correlation_id: string | null;
-  causation_id: string | null;
-  event_type: string;
-  topic: string;
-  headers: string | null;
-  payload: string | null;
-  retry_count: number;
-  created_ms: number | string;
-}
-
-function toClaimed(row: Row, ref: Ref): ClaimedMessage {
-  return {
-    id: row.id,
-    lane: ref.lane,
-    messageId: row.message_id,
-    aggregateType: row.aggregate_type,
-    aggregateId: row.aggregate_id,
-    key: row.message_key,
-    tenantId: row.tenant_id,
-    traceparent: row.traceparent,
-    correlationId: row.correlation_id,
-    causationId: row.causation_id,
-    type: row.event_type,
-    topic: row.topic,
-    headers: row.headers === null ? {} : (JSON.parse(row.headers) as Record<string, string>),
-    payload: row.payload,
-    createdAt: Number(row.created_ms),
-    attempts: Number(row.retry_count),
-    held: ref.held,
-  };
+    parameters,
+  )) as { lane: number; topic: string; message_key: string }[];
+  return rows.map(({ lane, topic, message_key }) => ({ lane: Number(lane), topic, key: message_key }));
 }

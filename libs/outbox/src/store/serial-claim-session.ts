@@ -1,51 +1,47 @@
-import type { QueryRunner } from 'typeorm';
 import type { Claim, ClaimLimits, ClaimSession, Settlement } from './claim';
+import { type Connection, inTransaction } from './connection';
 import type { OutboxStore } from './outbox-store';
-import { readHeads } from './read-heads';
-import { moveToHeld, settle } from './settle';
+import { readHeads, type Waiters } from './read-heads';
+import { settle } from './settle';
 
 /**
  * Claims where the app has one connection in all: a transaction open while the broker answers would stop everybody.
  * Nothing else may claim, so there is one worker in one process, and it needs no lock.
  */
 export class SerialClaimSession implements ClaimSession {
+  private waiters: Waiters | undefined;
+
   constructor(
     private readonly store: OutboxStore,
-    private readonly queryRunner: QueryRunner,
+    private readonly connection: Connection,
   ) {}
 
   claim(limits: ClaimLimits): Promise<Claim | undefined> {
-    return this.inTransaction(async () => {
-      const { dialect } = this.store;
-      const lanes = await dialect.lockLanes(this.queryRunner, 0, this.store.lanes);
+    return inTransaction(this.connection, async () => {
+      const { dialect, lanes: count } = this.store;
+      const lanes = await dialect.lockLanes(this.connection, 0, count, count);
       if (lanes.length === 0) return undefined;
-      const { messages, followers } = await readHeads(this.queryRunner, dialect, lanes, limits);
-      await moveToHeld(this.queryRunner, dialect, followers);
-      return { lanes, messages };
+      const { messages, waiters } = await readHeads(this.connection, dialect, lanes, limits);
+      this.waiters = waiters;
+      return { lanes, messages, orphans: waiters.orphans.map(({ id }) => id) };
     });
   }
 
-  settle(settlement: Settlement): Promise<void> {
-    return this.inTransaction(() => settle(this.queryRunner, this.store.dialect, settlement));
+  async settle(settlement: Settlement): Promise<void> {
+    const { waiters } = this;
+    this.waiters = undefined;
+    await inTransaction(this.connection, () => settle(this.connection, this.store.dialect, settlement, waiters));
   }
 
   async release(): Promise<void> {
-    // Nothing is locked.
+    this.waiters = undefined;
+  }
+
+  onLost(listener: (cause: Error) => void): void {
+    this.connection.onLost(listener);
   }
 
   close(): Promise<void> {
-    return this.queryRunner.release();
-  }
-
-  private async inTransaction<T>(work: () => Promise<T>): Promise<T> {
-    await this.queryRunner.startTransaction();
-    try {
-      const result = await work();
-      await this.queryRunner.commitTransaction();
-      return result;
-    } catch (error) {
-      await this.queryRunner.rollbackTransaction();
-      throw error;
-    }
+    return this.connection.close();
   }
 }

@@ -1,119 +1,160 @@
 import { groupBy } from '../event/group-by';
-import type { ClaimedMessage, RefusedMessage, Settlement } from './claim';
-import type { Dialect, Sql } from './dialect';
-import { holdKey, orderKey } from './order-key';
+import { type ClaimedMessage, ClaimLostError, type ParkedMessage, type RefusedMessage, type Settlement } from './claim';
+import type { ChangingSql } from './connection';
+import { type Dialect, idIn } from './dialect';
+import { type HeldRow, holdAll, moveToHeld, type NewHold, releaseHolds, removeHeld } from './hold';
+import { type HoldPlace, holdKey, placeName, placeOf } from './order-key';
+import type { Waiters } from './read-heads';
+import type { Ref } from './refs';
 
 /** Longest error text that is kept, in characters. */
 const MAX_ERROR_LENGTH = 2000;
+/** Rows of one statement that names each with its values. */
+const ROWS_PER_STATEMENT = 200;
 
-/** Records what became of a claim's messages, in the transaction that holds their lanes. */
-export async function settle(sql: Sql, dialect: Dialect, settlement: Settlement): Promise<void> {
-  const parked = settlement.parked.map(({ message }) => message);
-  for (const refused of settlement.retried) await hold(sql, dialect, refused, refused.delayMs);
-  for (const refused of settlement.parked) await park(sql, dialect, refused);
-  const done = [...settlement.sent, ...parked];
-  await removePending(sql, dialect, done.filter((message) => !message.held));
-  await removeHeld(sql, dialect, done.filter((message) => message.held), settlement);
-}
-
-/** Moves messages from the table that claims read to the one of their held key. */
-export async function moveToHeld(sql: Sql, dialect: Dialect, messages: readonly ClaimedMessage[]): Promise<void> {
-  if (messages.length === 0) return;
-  const { tables, bind } = dialect;
-  for (const ofKey of groupBy(messages, orderKey).values()) {
-    const [first] = ofKey;
-    if (!first) continue;
-    await sql.query(
-      bind(
-        `INSERT INTO ${tables.held} (topic, message_key, id, bytes) SELECT ?, ?, p.id, p.bytes
-         FROM ${tables.pending} p WHERE p.lane = ${first.lane} AND p.id IN (${idList(ofKey)})`,
-      ),
-      [first.topic, holdKey(first)],
-    );
-  }
-  await removePending(sql, dialect, messages);
-}
-
-async function hold(sql: Sql, dialect: Dialect, refused: RefusedMessage, delayMs: number): Promise<void> {
-  const { tables, bind, now, nowPlusMs } = dialect;
-  const { message, error } = refused;
-  await sql.query(
-    bind(
-      `UPDATE ${tables.message} SET retry_count = retry_count + 1, next_retry_at = ${nowPlusMs}, last_error = ?,
-       updated_at = ${now} WHERE id = ${message.id}`,
-    ),
-    [delayMs, error.slice(0, MAX_ERROR_LENGTH)],
-  );
-  if (message.held) {
-    await retryHoldAt(sql, dialect, message, delayMs);
-  } else {
-    await sql.query(
-      bind(`INSERT INTO ${tables.hold} (topic, message_key, lane, retry_at) VALUES (?, ?, ${message.lane}, ${nowPlusMs})`),
-      [message.topic, holdKey(message), delayMs],
-    );
-    await moveToHeld(sql, dialect, [message]);
-  }
-}
-
-async function park(sql: Sql, dialect: Dialect, { message, error }: RefusedMessage): Promise<void> {
-  const { tables, bind, now } = dialect;
-  await sql.query(
-    bind(
-      `UPDATE ${tables.message} SET status = 2, retry_count = retry_count + 1, next_retry_at = NULL, last_error = ?,
-       updated_at = ${now} WHERE id = ${message.id}`,
-    ),
-    [error.slice(0, MAX_ERROR_LENGTH)],
-  );
-}
-
-async function removePending(sql: Sql, dialect: Dialect, messages: readonly ClaimedMessage[]): Promise<void> {
-  if (messages.length === 0) return;
-  const byLane = groupBy(messages, (message) => message.lane);
-  const conditions = [...byLane].map(
-    ([lane, inLane]) => `(lane = ${lane} AND id IN (${idList(inLane)}))`,
-  );
-  await sql.query(`DELETE FROM ${dialect.tables.pending} WHERE ${conditions.join(' OR ')}`);
-}
-
-async function removeHeld(
-  sql: Sql,
+/**
+ * Records what became of a claim's messages, and puts in their places those that it met and could not send, in the
+ * transaction that holds their lanes.
+ *
+ * @throws ClaimLostError when the messages are not where the claim found them
+ */
+export async function settle(
+  sql: ChangingSql,
   dialect: Dialect,
-  messages: readonly ClaimedMessage[],
-  { retried }: Settlement,
+  settlement: Settlement,
+  waiters: Waiters = { followers: [], orphans: [] },
 ): Promise<void> {
-  const { tables, bind } = dialect;
-  const waiting = new Set(retried.map(({ message }) => orderKey(message)));
-  for (const [key, ofKey] of groupBy(messages, (message) => orderKey(message))) {
-    const [first] = ofKey;
-    if (!first) continue;
-    const which = [first.topic, holdKey(first)];
-    await sql.query(
-      bind(
-        `DELETE FROM ${tables.held} WHERE topic = ? AND message_key = ? ` +
-          `AND id IN (${idList(ofKey)})`,
-      ),
-      which,
+  const { sent, retried, parked, waiting } = settlement;
+  const gone = [...sent, ...parked.map(({ message }) => message)];
+  const moved = [
+    ...retried.map(({ message }) => ({ message, behind: 'key-hold' as const })),
+    ...waiting.map(({ message }) => ({ message, behind: waitingPlace(message) })),
+    ...waiters.followers,
+  ].filter(({ message, behind }) => message.source !== behind);
+
+  await removeAll(sql, dialect, [...gone, ...moved.map(({ message }) => message)].map(toRef), waiters.orphans);
+  await moveToHeld(sql, dialect, moved.map(({ message, behind }) => toHeldRow(message, placeOf(message, behind))));
+  await markRetried(sql, dialect, settlement.retried);
+  await park(sql, dialect, parked);
+  const held: NewHold[] = [
+    ...retried.map(({ message, delayMs }) => ({ place: placeOf(message, 'key-hold'), state: 'retry' as const, delayMs })),
+    ...waiting.map(({ message, delayMs }) => ({ place: placeOf(message, waitingPlace(message)), state: 'topic' as const, delayMs })),
+    ...parked
+      .filter(({ blocks, message }) => blocks && message.key !== null)
+      .map(({ message }) => ({ place: placeOf(message, 'key-hold'), state: 'blocked' as const, delayMs: null })),
+  ];
+  await holdAll(sql, dialect, held);
+  await releaseHolds(sql, dialect, releasable(settlement, waiters, new Set(held.map(({ place }) => placeName(place)))));
+  await logSent(sql, dialect, sent);
+}
+
+/** One that waits behind its key already stays there when its topic is missing. */
+function waitingPlace(message: ClaimedMessage): 'key-hold' | 'topic-hold' {
+  return message.source === 'key-hold' ? 'key-hold' : 'topic-hold';
+}
+
+/** The holds of which something was taken, and which nothing has renewed: the next of them is due at once. */
+function releasable(settlement: Settlement, waiters: Waiters, renewed: ReadonlySet<string>): readonly HoldPlace[] {
+  const messages = [
+    ...settlement.sent,
+    ...settlement.parked.map(({ message }) => message),
+    ...settlement.retried.map(({ message }) => message),
+    ...waiters.followers.map(({ message }) => message),
+  ];
+  const places = new Map<string, HoldPlace>();
+  for (const message of messages) {
+    if (message.source === 'pending') continue;
+    const place = placeOf(message, message.source);
+    places.set(placeName(place), place);
+  }
+  for (const { place } of waiters.orphans) if (place) places.set(placeName(place), place);
+  return [...places].filter(([name]) => !renewed.has(name)).map(([, place]) => place);
+}
+
+async function removeAll(
+  sql: ChangingSql,
+  dialect: Dialect,
+  refs: readonly Ref[],
+  orphans: readonly Ref[],
+): Promise<void> {
+  const all = [...refs, ...orphans];
+  const pending = all.filter(({ source }) => source === 'pending');
+  const held = all.flatMap(({ id, place, bytes }) => (place ? [{ id, place, bytes }] : []));
+  const removed = (await removePending(sql, dialect, pending)) + (await removeHeld(sql, dialect, held));
+  if (removed !== all.length) {
+    throw new ClaimLostError(
+      `${all.length - removed} of ${all.length} messages were no longer where this relay had found them: others have had its lanes.`,
     );
-    await sql.query(
-      bind(
-        `DELETE FROM ${tables.hold} WHERE topic = ? AND message_key = ? AND NOT EXISTS
-         (SELECT 1 FROM ${tables.held} h WHERE h.topic = ? AND h.message_key = ?)`,
-      ),
-      [...which, ...which],
-    );
-    // The next of the key is due at once, unless it was refused in this very batch.
-    if (!waiting.has(key)) await retryHoldAt(sql, dialect, first, 0);
   }
 }
 
-async function retryHoldAt(sql: Sql, dialect: Dialect, message: ClaimedMessage, delayMs: number): Promise<void> {
-  const { tables, bind, nowPlusMs } = dialect;
+async function removePending(sql: ChangingSql, dialect: Dialect, refs: readonly Ref[]): Promise<number> {
+  if (refs.length === 0) return 0;
+  const conditions = [...groupBy(refs, ({ lane }) => lane)].map(
+    ([lane, inLane]) => `(t.lane = ${lane} AND ${idIn('t.id', inLane.map(({ id }) => id))})`,
+  );
+  return sql.change(`${dialect.deleteByKey(dialect.tables.pending)} WHERE ${conditions.join(' OR ')}`);
+}
+
+/** The attempt is counted where everybody can see it. */
+async function markRetried(sql: ChangingSql, dialect: Dialect, retried: Settlement['retried']): Promise<void> {
+  const { nowPlusMs } = dialect;
+  for (const part of partsOf(retried)) {
+    await updateLog(sql, dialect, part, {
+      change: `next_retry_at = CASE id ${part.map(({ message }) => `WHEN ${message.id} THEN ${nowPlusMs}`).join(' ')} END`,
+      parameters: part.map(({ delayMs }) => delayMs),
+    });
+  }
+}
+
+async function park(sql: ChangingSql, dialect: Dialect, parked: readonly ParkedMessage[]): Promise<void> {
+  for (const part of partsOf(parked)) {
+    await updateLog(sql, dialect, part, { change: 'status = 2, next_retry_at = NULL', parameters: [] });
+    await sql.query(
+      dialect.bind(
+        `INSERT INTO ${dialect.tables.dead} (id, lane, topic, message_key) VALUES ` +
+          part.map(({ message }) => `(${message.id}, ${message.lane}, ?, ?)`).join(', '),
+      ),
+      part.flatMap(({ message }) => [message.topic, holdKey(message)]),
+    );
+  }
+}
+
+async function updateLog(
+  sql: ChangingSql,
+  dialect: Dialect,
+  refused: readonly RefusedMessage[],
+  { change, parameters }: { change: string; parameters: readonly number[] },
+): Promise<void> {
+  const { tables, bind, now, updateByKey } = dialect;
   await sql.query(
-    bind(`UPDATE ${tables.hold} SET retry_at = ${nowPlusMs} WHERE topic = ? AND message_key = ?`),
-    [delayMs, message.topic, holdKey(message)],
+    bind(
+      `${updateByKey(tables.message)} SET retry_count = retry_count + 1, updated_at = ${now}, ${change},
+       last_error = CASE id ${refused.map(({ message }) => `WHEN ${message.id} THEN ?`).join(' ')} END
+       WHERE ${idIn('t.id', refused.map(({ message }) => message.id))}`,
+    ),
+    [...parameters, ...refused.map(({ error }) => error.slice(0, MAX_ERROR_LENGTH))],
   );
 }
 
-function idList(messages: readonly ClaimedMessage[]): string {
-  return messages.map((message) => message.id).join(', ');
+/** What was sent is written down by name, for the sweeper: that a message waits nowhere is no proof that it was sent. */
+async function logSent(sql: ChangingSql, dialect: Dialect, sent: readonly ClaimedMessage[]): Promise<void> {
+  if (sent.length === 0) return;
+  await sql.query(
+    dialect.bind(`INSERT INTO ${dialect.tables.settled} (settled_at, ids) VALUES (${dialect.now}, ?)`),
+    [sent.map(({ id }) => id).join(',')],
+  );
+}
+
+function toRef(message: ClaimedMessage): Ref {
+  const { id, lane, bytes, source } = message;
+  return { id, lane, bytes, source, place: source === 'pending' ? undefined : placeOf(message, source) };
+}
+
+function toHeldRow({ id, bytes }: ClaimedMessage, place: HoldPlace): HeldRow {
+  return { id, bytes, place };
+}
+
+function* partsOf<T>(items: readonly T[]): Generator<readonly T[]> {
+  for (let start = 0; start < items.length; start += ROWS_PER_STATEMENT) yield items.slice(start, start + ROWS_PER_STATEMENT);
 }

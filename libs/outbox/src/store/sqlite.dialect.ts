@@ -20,6 +20,8 @@ export function sqliteDialect(names: TableNames): Dialect {
   return {
     name: 'sqlite',
     tables,
+    laneLocks: 'none',
+    forUpdateSkipLocked: '',
     now: NOW,
     nowPlusMs: `strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds')`,
     epochMs: (column) => `CAST(ROUND((julianday(${column}) - 2440587.5) * 86400000) AS INTEGER)`,
@@ -42,12 +44,25 @@ export function sqliteDialect(names: TableNames): Dialect {
       await sql.query(`INSERT INTO ${tables.pending} (lane, id, bytes) VALUES ${rows.join(', ')}`);
     },
 
-    async lockLanes(sql: Sql, first: number, limit: number): Promise<readonly number[]> {
+    async lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]> {
       const rows = (await sql.query(
-        `SELECT l.lane AS lane FROM ${tables.lane} l WHERE l.lane >= ${first}
+        `SELECT l.lane AS lane FROM ${tables.lane} l WHERE l.lane >= ${first} AND l.lane < ${end}
          AND ${laneHasWork({ tables, now: NOW })} ORDER BY l.lane LIMIT ${limit}`,
       )) as { lane: number }[];
       return rows.map((row) => row.lane);
+    },
+
+    async unlockLanes(): Promise<void> {
+      // Nothing is locked.
+    },
+
+    deleteByKey: (table) => `DELETE FROM ${table} AS t`,
+    updateByKey: (table) => `UPDATE ${table} AS t`,
+    replaceHold: 'ON CONFLICT (lane, topic, message_key) DO UPDATE SET retry_at = excluded.retry_at, state = excluded.state',
+    sessionSettings: () => [],
+    isolationQuery: `SELECT 'serializable'`,
+    abandon(): void {
+      // The connection is the app's.
     },
 
     unionAll: (queries) => queries.map((query) => `SELECT * FROM (${query})`).join(' UNION ALL '),
@@ -101,13 +116,19 @@ function createTables(tables: TableNames, lanes: number): readonly string[] {
     ) WITHOUT ROWID`,
     `CREATE TABLE IF NOT EXISTS ${tables.lane} (lane INTEGER PRIMARY KEY)`,
     `CREATE TABLE IF NOT EXISTS ${tables.hold} (
-      topic TEXT NOT NULL, message_key TEXT NOT NULL, lane INTEGER NOT NULL, retry_at TEXT NOT NULL,
-      PRIMARY KEY (topic, message_key)
+      lane INTEGER NOT NULL, topic TEXT NOT NULL, message_key TEXT NOT NULL, retry_at TEXT NOT NULL,
+      state TEXT NOT NULL, PRIMARY KEY (lane, topic, message_key)
     ) WITHOUT ROWID`,
     `CREATE TABLE IF NOT EXISTS ${tables.held} (
-      topic TEXT NOT NULL, message_key TEXT NOT NULL, id INTEGER NOT NULL, bytes INTEGER NOT NULL,
-      PRIMARY KEY (topic, message_key, id)
+      lane INTEGER NOT NULL, topic TEXT NOT NULL, message_key TEXT NOT NULL, id INTEGER NOT NULL, bytes INTEGER NOT NULL,
+      PRIMARY KEY (lane, topic, message_key, id)
     ) WITHOUT ROWID`,
+    `CREATE TABLE IF NOT EXISTS ${tables.settled} (
+      id INTEGER PRIMARY KEY, settled_at TEXT NOT NULL, ids TEXT NOT NULL
+    )`,
+    `CREATE TABLE IF NOT EXISTS ${tables.dead} (
+      id INTEGER PRIMARY KEY, lane INTEGER NOT NULL, topic TEXT NOT NULL, message_key TEXT NOT NULL
+    )`,
     `CREATE TABLE IF NOT EXISTS ${tables.consumed} (
       consumer TEXT NOT NULL, message_id TEXT NOT NULL, consumed_at TEXT NOT NULL, PRIMARY KEY (consumer, message_id)
     ) WITHOUT ROWID`,

@@ -10,10 +10,14 @@ export interface TableNames {
   readonly lane: string;
   /** One row for each order bucket; locking it makes ids of one key follow the order of commits. */
   readonly bucket: string;
-  /** One row for each key whose first message was refused and waits for its next attempt. */
+  /** One row for each key whose first message was refused, and for each lane of a topic that does not exist. */
   readonly hold: string;
-  /** One row for each message of a key that is held. */
+  /** One row for each message that waits behind a hold. */
   readonly held: string;
+  /** One row for each batch of messages that were sent, until the sweeper has brought the log up to date. */
+  readonly settled: string;
+  /** One row for each message that was given up: the log is too large to count them there. */
+  readonly dead: string;
   /** One row for each message that a consumer has handled. */
   readonly consumed: string;
   /** One row for each message that a consumer has failed on. */
@@ -27,6 +31,8 @@ const DEFAULT_NAMES: TableNames = {
   bucket: 'outbox_bucket',
   hold: 'outbox_hold',
   held: 'outbox_held',
+  settled: 'outbox_settled',
+  dead: 'outbox_dead',
   consumed: 'consumed_message',
   failure: 'consumed_failure',
 };

@@ -1,0 +1,97 @@
+import { groupBy } from '../event/group-by';
+import type { ChangingSql } from './connection';
+import { type Dialect, idIn } from './dialect';
+import { type HoldPlace, placeName } from './order-key';
+
+/** Rows of one statement that names each with its values. */
+const ROWS_PER_STATEMENT = 500;
+/** A hold that nobody but an operator ends is due in a hundred years. */
+const NEVER_MS = 100 * 365 * 24 * 3600 * 1000;
+
+/**
+ * Why a key, or a topic, is held: its first message is tried again later; it was given up and its followers wait for
+ * an operator; or the topic does not exist.
+ */
+export type HoldState = 'retry' | 'blocked' | 'topic';
+
+export interface NewHold {
+  readonly place: HoldPlace;
+  readonly state: HoldState;
+  /** `null`: it does not end by itself. */
+  readonly delayMs: number | null;
+}
+
+/** A message that waits behind a hold. */
+export interface HeldRow {
+  readonly id: string;
+  readonly bytes: number;
+  readonly place: HoldPlace;
+}
+
+/** Makes holds, or sets the time of those that are there. */
+export async function holdAll(sql: ChangingSql, dialect: Dialect, holds: readonly NewHold[]): Promise<void> {
+  const { tables, bind, nowPlusMs, replaceHold } = dialect;
+  const byPlace = [...new Map(holds.map((hold) => [placeName(hold.place), hold])).values()];
+  for (const part of partsOf(byPlace)) {
+    await sql.query(
+      bind(
+        `INSERT INTO ${tables.hold} (lane, topic, message_key, retry_at, state) VALUES ` +
+          `${part.map(({ place, state }) => `(${place.lane}, ?, ?, ${nowPlusMs}, '${state}')`).join(', ')} ${replaceHold}`,
+      ),
+      part.flatMap(({ place, delayMs }) => [place.topic, place.key, delayMs ?? NEVER_MS]),
+    );
+  }
+}
+
+/** Puts messages behind their holds. They have been taken from where they were. */
+export async function moveToHeld(sql: ChangingSql, dialect: Dialect, rows: readonly HeldRow[]): Promise<void> {
+  for (const part of partsOf(rows)) {
+    await sql.query(
+      dialect.bind(
+        `INSERT INTO ${dialect.tables.held} (lane, topic, message_key, id, bytes) VALUES ` +
+          part.map(({ id, bytes, place }) => `(${place.lane}, ?, ?, ${id}, ${bytes})`).join(', '),
+      ),
+      part.flatMap(({ place }) => [place.topic, place.key]),
+    );
+  }
+}
+
+/** Takes messages from behind their holds, and tells how many were there. */
+export async function removeHeld(sql: ChangingSql, dialect: Dialect, rows: readonly HeldRow[]): Promise<number> {
+  let removed = 0;
+  for (const part of partsOf(rows)) {
+    const groups = [...groupBy(part, ({ place }) => placeName(place)).values()];
+    const parameters: string[] = [];
+    const conditions = groups.map((group) => {
+      const place = group[0]?.place;
+      parameters.push(place?.topic ?? '', place?.key ?? '');
+      return `(t.lane = ${place?.lane} AND t.topic = ? AND t.message_key = ? AND ${idIn('t.id', group.map(({ id }) => id))})`;
+    });
+    removed += await sql.change(
+      dialect.bind(`${dialect.deleteByKey(dialect.tables.held)} WHERE ${conditions.join(' OR ')}`),
+      parameters,
+    );
+  }
+  return removed;
+}
+
+/** Ends the holds that nothing waits behind any more, and makes the others due. */
+export async function releaseHolds(sql: ChangingSql, dialect: Dialect, places: readonly HoldPlace[]): Promise<void> {
+  const { bind, now, tables, deleteByKey, updateByKey } = dialect;
+  for (const part of partsOf(places)) {
+    const which = part.map(({ lane }) => `(t.lane = ${lane} AND t.topic = ? AND t.message_key = ?)`).join(' OR ');
+    const parameters = part.flatMap(({ topic, key }) => [topic, key]);
+    await sql.query(
+      bind(
+        `${deleteByKey(tables.hold)} WHERE (${which}) AND NOT EXISTS (SELECT 1 FROM ${tables.held} w
+         WHERE w.lane = t.lane AND w.topic = t.topic AND w.message_key = t.message_key)`,
+      ),
+      parameters,
+    );
+    await sql.query(bind(`${updateByKey(tables.hold)} SET retry_at = ${now} WHERE ${which}`), parameters);
+  }
+}
+
+function* partsOf<T>(items: readonly T[]): Generator<readonly T[]> {
+  for (let start = 0; start < items.length; start += ROWS_PER_STATEMENT) yield items.slice(start, start + ROWS_PER_STATEMENT);
+}

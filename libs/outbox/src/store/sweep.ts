@@ -1,0 +1,42 @@
+import type { ChangingSql } from './connection';
+import { type Dialect, idIn } from './dialect';
+
+/**
+ * What becomes of the log's row of a message that was sent: `mark` writes status 1 and the time into it, `delete`
+ * deletes it.
+ */
+export type SettleMode = 'mark' | 'delete';
+
+/** Batches that one transaction brings up to date. */
+const BATCHES = 4;
+
+/**
+ * Brings the log up to date with what was sent, a few batches at a time and away from the relay's hot path. Runs in a
+ * transaction of the caller's. Only what a relay has written down as acknowledged is touched, and several sweepers take
+ * different batches.
+ *
+ * @returns how many messages; 0 when there is nothing left
+ */
+export async function sweep(sql: ChangingSql, dialect: Dialect, mode: SettleMode): Promise<number> {
+  const { tables, idText, now, deleteByKey, updateByKey, forUpdateSkipLocked } = dialect;
+  const batches = (await sql.query(
+    `SELECT ${idText('s.id')} AS batch, s.ids AS ids FROM ${tables.settled} s ORDER BY s.id LIMIT ${BATCHES} ${forUpdateSkipLocked}`,
+  )) as { batch: string; ids: string }[];
+  let swept = 0;
+  for (const { batch, ids: list } of batches) {
+    const ids = list.split(',').filter((id) => /^\d+$/.test(id));
+    swept += ids.length;
+    if (ids.length === 0) continue;
+    await sql.query(
+      mode === 'delete'
+        ? `${deleteByKey(tables.message)} WHERE ${idIn('t.id', ids)} AND t.status = 0`
+        : `${updateByKey(tables.message)} SET status = 1, updated_at = ${now}, next_retry_at = NULL,
+           sent_at = (SELECT s.settled_at FROM ${tables.settled} s WHERE s.id = ${batch})
+           WHERE ${idIn('t.id', ids)} AND t.status = 0`,
+    );
+  }
+  if (batches.length > 0) {
+    await sql.query(`${deleteByKey(tables.settled)} WHERE ${idIn('t.id', batches.map(({ batch }) => batch))}`);
+  }
+  return swept;
+}
