@@ -1,14 +1,22 @@
-import { Injectable, type Type } from '@nestjs/common';
+import { Controller, Injectable, Post, type Type } from '@nestjs/common';
 import { ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { Test } from '@nestjs/testing';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { Outbox, OutboxModule, type OutboxModuleOptions, outboxMigrations, Transactional } from 'nestjs-transactional-outbox';
+import {
+  EmitsEvent,
+  Outbox,
+  OutboxEvent,
+  OutboxModule,
+  type OutboxModuleOptions,
+  outboxMigrations,
+  Transactional,
+} from 'nestjs-transactional-outbox';
 import { InMemoryBroker } from 'nestjs-transactional-outbox/in-memory';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import { describe, expect, it } from 'vitest';
 import { DATABASES, freshDatabase, freshDataSource } from '../setup/databases';
 import { startApp } from '../setup/app';
-import { Note, Notes } from '../setup/notes';
+import { Note, Notes, NoteWritten } from '../setup/notes';
 
 const memory: DataSourceOptions = { type: 'better-sqlite3', database: ':memory:' };
 const publisher = new InMemoryBroker().publisher();
@@ -68,6 +76,43 @@ describe('at boot', () => {
     await expect(
       Test.createTestingModule({ providers: [Service] }).setLogger(false as never).compile(),
     ).rejects.toThrow(/OutboxModule\.forRoot\(\)/);
+  });
+
+  it('two event classes of one type are refused', async () => {
+    @OutboxEvent({ type: 'note.written', topic: 'other' })
+    class Another {
+      id = 1;
+    }
+    @Injectable()
+    class Both {
+      @Transactional() @EmitsEvent(NoteWritten, () => ({ id: 1 })) async one(): Promise<void> {}
+      @Transactional() @EmitsEvent(Another, () => ({ id: 1 })) async two(): Promise<void> {}
+    }
+    await expect(startApp('sqlite', { providers: [Both] })).rejects.toMatchObject({ code: 'OUTBOX_EVENT_DUPLICATE' });
+    const app = await startApp('sqlite', { entities: [Note], providers: [Notes] });
+    const { transactions, outbox } = app.app.get(Notes);
+    await expect(
+      transactions.run(async () => {
+        outbox.emit(NoteWritten.of(1));
+        outbox.emit(new Another());
+      }),
+    ).rejects.toMatchObject({ code: 'OUTBOX_EVENT_DUPLICATE' });
+    await app.close();
+  });
+
+  it('a route that emits without a transaction is warned of', async () => {
+    @Controller()
+    class Routes {
+      @Post('a') @EmitsEvent(NoteWritten, () => ({ id: 1 })) async without(): Promise<void> {}
+      @Post('b') @EmitsEvent(NoteWritten, () => ({ id: 1 })) @Transactional() async within(): Promise<void> {}
+    }
+    const warnings: string[] = [];
+    const logger = { log: () => undefined, error: () => undefined, warn: (text: string) => warnings.push(text) };
+    const app = await startApp('sqlite', { controllers: [Routes], logger });
+    await app.close();
+    expect(warnings.filter((text) => text.includes('@EmitsEvent'))).toEqual([
+      'Routes.without has @EmitsEvent and no @Transactional(): called by itself it will be refused.',
+    ]);
   });
 
   it('options can come from a factory', async () => {

@@ -8,6 +8,7 @@ export type OutboxErrorCode =
   | 'OUTBOX_LANES_MISMATCH'
   | 'OUTBOX_NOT_INJECTED'
   | 'OUTBOX_EVENT_NOT_DECORATED'
+  | 'OUTBOX_EVENT_DUPLICATE'
   | 'OUTBOX_EVENT_INVALID'
   | 'OUTBOX_EVENT_NOT_SERIALISABLE'
   | 'OUTBOX_EVENT_TOO_LARGE'
@@ -75,6 +76,11 @@ export class OutboxNotInjectedError extends OutboxError {
 /** An object was emitted whose class has no `@OutboxEvent`. */
 export class EventNotDecoratedError extends OutboxError {
   readonly code = 'OUTBOX_EVENT_NOT_DECORATED';
+}
+
+/** Two classes emit events of one type, so consumers could not tell them apart. Thrown at boot where it can be known. */
+export class EventDuplicateError extends OutboxError {
+  readonly code = 'OUTBOX_EVENT_DUPLICATE';
 }
 
 /** An event failed validation; `fields` names what and why. Nothing of the transaction stays. */

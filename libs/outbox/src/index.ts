@@ -13,6 +13,7 @@ export {
   ConsumerMisplacedError,
   DatabaseUnsupportedError,
   DataSourceMissingError,
+  EventDuplicateError,
   EventInvalidError,
   EventNotDecoratedError,
   EventNotSerialisableError,

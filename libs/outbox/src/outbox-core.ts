@@ -13,6 +13,7 @@ import { AmbientTransactions } from './transaction/ambient-transactions';
 import { TransactionRunner } from './transaction/transaction-runner';
 import { EmitContext } from './write/emit-context';
 import { EventSourceSubscriber } from './write/event-source';
+import type { EventTypes } from './write/event-types';
 import { Outbox } from './write/outbox';
 
 /** The parts of one data source's outbox, put together. */
@@ -31,6 +32,7 @@ export class OutboxCore {
     options: ResolvedOptions,
     private readonly dataSource: DataSource,
     store: OutboxStore,
+    types: EventTypes,
   ) {
     this.ambient = new AmbientTransactions(dataSource, {
       flush: (queryRunner, messages) => store.add(queryRunner, messages),
@@ -40,6 +42,7 @@ export class OutboxCore {
     this.outbox = new Outbox(this.ambient, {
       maxMessageBytes: options.maxMessageBytes,
       context: new EmitContext(options.context),
+      types,
       ambientManager: options.ambientManager,
     });
     this.subscriber = new EventSourceSubscriber((queryRunner, source) => this.outbox.drain(queryRunner, source));
@@ -65,12 +68,12 @@ export class OutboxCore {
    *
    * @throws DatabaseUnsupportedError, TablesMissingError, LanesMismatchError
    */
-  static async create(options: ResolvedOptions, dataSource: DataSource): Promise<OutboxCore> {
+  static async create(options: ResolvedOptions, dataSource: DataSource, types: EventTypes): Promise<OutboxCore> {
     const dialect = await detectDialect(dataSource.options, dataSource, options.tables);
     if (options.createTables) await createTables(dataSource, dialect, options.lanes);
     const store = new OutboxStore(dialect, options.lanes, options.order);
     await store.check(dataSource);
-    const core = new OutboxCore(options, dataSource, store);
+    const core = new OutboxCore(options, dataSource, store, types);
     core.join();
     return core;
   }

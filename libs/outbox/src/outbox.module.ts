@@ -14,6 +14,8 @@ import { Relay } from './relay/relay';
 import { RelaySchedule } from './relay/relay-schedule';
 import { DEFAULT_DATA_SOURCE, tokenOf } from './transaction/tokens';
 import { TransactionRunner } from './transaction/transaction-runner';
+import { checkEmitters } from './write/emitter-check';
+import { EventTypes } from './write/event-types';
 import { Outbox } from './write/outbox';
 
 /** What the module offers for injection, and where it is found. */
@@ -36,7 +38,7 @@ export class OutboxModule {
   /**
    * @throws OutboxOptionsError, OutboxModuleDuplicateError, DataSourceMissingError, DatabaseUnsupportedError,
    *   TablesMissingError, LanesMismatchError,
-   *   ConsumerDuplicateError, ConsumerMisplacedError: all when the app starts
+   *   ConsumerDuplicateError, ConsumerMisplacedError, EventDuplicateError: all when the app starts
    */
   static forRoot(options: OutboxModuleOptions): DynamicModule {
     return OutboxModule.forRootAsync({
@@ -58,13 +60,15 @@ export class OutboxModule {
         useFactory: async (given: OutboxModuleOptions, modules: ModulesContainer, dataSource?: DataSource) => {
           assertSingle(modules, coreToken, name);
           assertConsumers(modules);
+          const types = new EventTypes();
+          checkEmitters(modules, types);
           const resolved = resolveOptions(given);
           if (!dataSource?.isInitialized) {
             throw new DataSourceMissingError(
               `There is no initialised data source "${name}": import TypeOrmModule.forRoot({ … }) in the root module.`,
             );
           }
-          return OutboxCore.create(resolved, dataSource);
+          return OutboxCore.create(resolved, dataSource, types);
         },
       },
       {

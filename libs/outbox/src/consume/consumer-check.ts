@@ -1,11 +1,10 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { ConsumerDuplicateError, ConsumerMisplacedError } from '../errors';
+import { type AppClass, classesOf, methodsOf } from '../transaction/app-classes';
 import { CONSUMER, type ConsumerMetadata } from './consumer-metadata';
 
 /** Where `@nestjs/microservices`, an optional peer, keeps the patterns of a handler. */
 const PATTERN = 'microservices:pattern';
-
-type Class = { readonly name: string; readonly prototype: object };
 
 interface MessageHandler {
   readonly place: string;
@@ -30,17 +29,7 @@ export function assertConsumers(modules: ModulesContainer): void {
   }
 }
 
-function classesOf(modules: ModulesContainer, kind: 'controllers' | 'providers'): Set<Class> {
-  const wrappers = [...modules.values()].flatMap((module) => [...module[kind].values()]);
-  // A class in two modules is one set of handlers; a factory is no class.
-  return new Set(
-    wrappers
-      .filter(({ metatype, inject }) => typeof metatype === 'function' && metatype.prototype && !inject)
-      .map(({ metatype }) => metatype as unknown as Class),
-  );
-}
-
-function handlersOf(controller: Class): MessageHandler[] {
+function handlersOf(controller: AppClass): MessageHandler[] {
   const shared = Reflect.getMetadata(CONSUMER, controller) as ConsumerMetadata | undefined;
   const handlers: MessageHandler[] = [];
   for (const [name, method] of methodsOf(controller)) {
@@ -58,7 +47,7 @@ function handlersOf(controller: Class): MessageHandler[] {
   return handlers;
 }
 
-function assertNoConsumer(provider: Class): void {
+function assertNoConsumer(provider: AppClass): void {
   if (Reflect.hasMetadata(CONSUMER, provider)) throw misplaced(provider.name, 'is not a controller');
   for (const [name, method] of methodsOf(provider)) {
     if (Reflect.hasMetadata(CONSUMER, method)) throw misplaced(`${provider.name}.${name}`, 'is not in a controller');
@@ -78,17 +67,6 @@ function assertApart(one: MessageHandler, other: MessageHandler): void {
 
 function misplaced(place: string, what: string): ConsumerMisplacedError {
   return new ConsumerMisplacedError(`@IdempotentConsumer has no effect here: ${place} ${what}.`);
-}
-
-/** Every method, inherited ones too, once. */
-function methodsOf({ prototype }: Class): Map<string, object> {
-  const methods = new Map<string, object>();
-  for (let level: object | null = prototype; level && level !== Object.prototype; level = Reflect.getPrototypeOf(level)) {
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(level))) {
-      if (typeof value === 'function' && name !== 'constructor' && !methods.has(name)) methods.set(name, value as object);
-    }
-  }
-  return methods;
 }
 
 function textOf(pattern: unknown): string {

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import type { Type } from '@nestjs/common';
 
 /** A method as decorators see it; `never` lets any parameters in. */
 export type AnyMethod = (...args: never[]) => unknown;
@@ -14,6 +15,8 @@ export interface MethodPlan {
 }
 
 export interface MethodStep {
+  /** The class of the events that the step emits. */
+  readonly emits: Type<object>;
   /** Before the method: refuses what cannot succeed. */
   before(instance: object): void;
   /** After it succeeded. */
@@ -51,6 +54,11 @@ export function planStep(
   const fits = existing !== undefined && (existing.plan.around || existing.wrapper === descriptor.value);
   const plan = fits ? existing.plan : wrap(target, key, descriptor);
   plan.steps.unshift(step);
+}
+
+/** What the library's decorators want of a method of the class, its own or inherited. */
+export function planOf(prototype: object, key: string | symbol): MethodPlan | undefined {
+  return (Reflect.getMetadata(PLAN, prototype, key) as PlannedMethod | undefined)?.plan;
 }
 
 function existingPlan(target: object, key: string | symbol): PlannedMethod | undefined {

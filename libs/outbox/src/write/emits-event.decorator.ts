@@ -50,6 +50,7 @@ export function EmitsEvent<E extends object>(
   return (target: object, key: string | symbol, descriptor: PropertyDescriptor): void => {
     outboxes.declare(target, dataSource);
     planStep(target, key, descriptor, {
+      emits: event,
       before: (instance) => outboxes.of(instance, dataSource).assertTransaction(),
       after: (instance, result, args) => {
         const emitted = mapper(result as never, args as never);

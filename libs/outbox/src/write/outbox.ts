@@ -1,3 +1,4 @@
+import type { Type } from '@nestjs/common';
 import type { EntityManager, QueryRunner } from 'typeorm';
 import { NoTransactionError } from '../errors';
 import { eventToMessage } from '../event/event-to-message';
@@ -8,6 +9,7 @@ import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionScope } from '../transaction/transaction-scope';
 import type { EmitContext } from './emit-context';
 import type { EventSource } from './event-source';
+import type { EventTypes } from './event-types';
 
 export interface EmitOptions {
   /** A manager that is in a transaction of its own. Default: the transaction that the code is in. */
@@ -18,6 +20,7 @@ export interface OutboxOptions {
   /** Largest message, in bytes of payload, key and headers. */
   readonly maxMessageBytes: number;
   readonly context: EmitContext;
+  readonly types: EventTypes;
   /** The manager of a transaction that another library keeps around the code, if there is one. */
   readonly ambientManager: (() => EntityManager | undefined) | undefined;
 }
@@ -36,7 +39,8 @@ export class Outbox {
    * and published after it has. When it rolls back, whole or to a savepoint, they are gone.
    *
    * @throws NoTransactionError outside a transaction
-   * @throws EventNotDecoratedError, EventInvalidError, EventNotSerialisableError, EventTooLargeError; none of the
+   * @throws EventNotDecoratedError, EventInvalidError, EventNotSerialisableError, EventTooLargeError,
+   *   EventDuplicateError; none of the
    *   given events is then emitted
    */
   emit(events: object | readonly object[], options: EmitOptions = {}): void {
@@ -79,7 +83,10 @@ export class Outbox {
 
   private toMessages(events: readonly object[]): readonly OutboxMessage[] {
     const context = this.options.context.current();
-    return events.map((event) => eventToMessage(event, this.options.maxMessageBytes, context));
+    return events.map((event) => {
+      this.options.types.add(event.constructor as Type<object>);
+      return eventToMessage(event, this.options.maxMessageBytes, context);
+    });
   }
 
   private scope(manager?: EntityManager): TransactionScope {
