@@ -17,8 +17,6 @@ export class AppProcess {
   private readonly exited: Promise<unknown>;
   private output: string[] = [];
   private ending = false;
-  /** Rejects when the process ends and nobody asked for it. */
-  readonly failure: Promise<never>;
 
   constructor(
     readonly name: AppName,
@@ -35,12 +33,17 @@ export class AppProcess {
       });
     }
     this.exited = once(this.child, 'close');
-    this.failure = this.exited.then(() => {
-      if (this.ending) return new Promise<never>(() => undefined);
-      throw new Error(`${this.name} ended by itself. Its last words:\n${this.output.join('\n')}`);
+  }
+
+  /** Calls back when the process ends and nobody asked for it. */
+  onFailure(callback: (error: Error) => void): void {
+    void this.exited.then(() => {
+      if (!this.ending) callback(new Error(`${this.name} ended by itself.`));
     });
-    // Whoever races it hears of it; until then it must not end the demo.
-    this.failure.catch(() => undefined);
+  }
+
+  get lastWords(): string {
+    return `${this.name} (process ${this.pid}) said last:\n${this.output.join('\n')}`;
   }
 
   get pid(): number | undefined {
@@ -73,7 +76,7 @@ export class AppProcess {
 /** Until an app's HTTP side answers. */
 export async function answers(url: string): Promise<void> {
   await waitUntil(`${url} answers`, () => fetch(url).then((response) => response.ok, () => false), {
-    limit: 30_000,
+    limit: 120_000,
     pause: 100,
   });
 }
