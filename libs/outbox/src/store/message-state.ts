@@ -64,7 +64,7 @@ export async function findLost(
 ): Promise<{ readonly lost: readonly string[]; readonly next: string | null }> {
   const { tables, idText } = dialect;
   const bounds = (await sql.query(
-    `SELECT ${idText('MIN(m.id)')} AS first, ${idText(`MIN(m.id) + ${limit}`)} AS next FROM ${tables.message} m WHERE m.id > ${after}`,
+    `SELECT ${idText('MIN(m.id)')} AS first, ${idText(`(MIN(m.id) + ${limit})`)} AS next FROM ${tables.message} m WHERE m.id > ${after}`,
   )) as { first: string | null; next: string | null }[];
   const { first, next } = bounds[0] ?? { first: null, next: null };
   if (first === null || next === null) return { lost: [], next: null };

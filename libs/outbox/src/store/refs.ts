@@ -75,7 +75,7 @@ async function readRest(
   const last = new Map(pending.map(({ lane, id }) => [lane, id]));
   const full = [...last].filter(([lane]) => count(pending, lane) === perLane);
   const left = rows - pending.length;
-  if (full.length === 0 || left < rows / 2) return [];
+  if (full.length === 0 || left < rows / 4) return [];
   const more = Math.floor(left / full.length);
   const queries = full.map(([lane, id]) => pendingQuery(dialect, lane, more, `AND p.id > ${id}`));
   return ((await sql.query(dialect.unionAll(queries))) as PendingOrHold[]).map(toRef);

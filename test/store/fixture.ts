@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import type { DataSource, DataSourceOptions, QueryRunner } from 'typeorm';
+import { slotOf } from '../../libs/outbox/src/event/hash';
+import type { OutboxMessage } from '../../libs/outbox/src/event/message';
+import type { Claim, ClaimedMessage, ClaimSession, Settlement } from '../../libs/outbox/src/store/claim';
+import { type Connection, inTransaction } from '../../libs/outbox/src/store/connection';
+import { detectDialect } from '../../libs/outbox/src/store/detect-dialect';
+import type { Dialect } from '../../libs/outbox/src/store/dialect';
+import { createTables } from '../../libs/outbox/src/store/migration';
+import { OutboxStore } from '../../libs/outbox/src/store/outbox-store';
+import { sweep, type SettleMode } from '../../libs/outbox/src/store/sweep';
+import { tableNames } from '../../libs/outbox/src/store/tables';
+import { type DatabaseName, freshDataSource } from '../setup/databases';
+import { openClaimSession, openConnection } from './sessions';
+
+export const NOTHING: Settlement = { sent: [], retried: [], parked: [], waiting: [] };
+
+export function message(change: Partial<OutboxMessage> = {}): OutboxMessage {
+  const messageId = randomUUID();
+  return {
+    messageId,
+    topic: 'orders',
+    key: 'k',
+    type: 'order.created',
+    aggregateType: 'order',
+    aggregateId: 'k',
+    tenantId: null,
+    traceparent: null,
+    correlationId: messageId,
+    causationId: null,
+    headers: {},
+    payload: '{}',
+    ...change,
+  };
+}
+
+/** A key of the given lane, the nth of its kind. */
+export function keyOfLane(lane: number, lanes: number, nth = 0, topic = 'orders'): string {
+  for (let i = 0, found = 0; ; i++) {
+    if (slotOf(topic, `key-${i}`, lanes) === lane && found++ === nth) return `key-${i}`;
+  }
+}
+
+export const ids = (messages: readonly { messageId: string }[]): string[] => messages.map(({ messageId }) => messageId);
+
+export const refuse =
+  (delayMs = 0, error = 'no') =>
+  (claimed: ClaimedMessage) => ({ message: claimed, error, delayMs });
+
+/** The store on a fresh database, with what tests do to it. */
+export class StoreFixture {
+  private readonly sessions: ClaimSession[] = [];
+  private connection: Connection | undefined;
+
+  private constructor(
+    readonly dataSource: DataSource,
+    readonly store: OutboxStore,
+    private readonly end: () => Promise<void>,
+  ) {}
+
+  static async open(
+    database: DatabaseName,
+    lanes = 8,
+    { extra = {}, adapt = (dialect: Dialect) => dialect }: { extra?: Partial<DataSourceOptions>; adapt?: (dialect: Dialect) => Dialect } = {},
+  ): Promise<StoreFixture> {
+    const { dataSource, close } = await freshDataSource(database, extra);
+    const dialect = adapt(await detectDialect(dataSource.options, dataSource, tableNames({})));
+    await createTables(dataSource, dialect, lanes);
+    return new StoreFixture(dataSource, new OutboxStore(dialect, lanes, 'commit'), close);
+  }
+
+  get tables() {
+    return this.store.dialect.tables;
+  }
+
+  async transaction<T>(work: (queryRunner: QueryRunner) => Promise<T>): Promise<T> {
+    return this.dataSource.transaction((manager) => {
+      if (!manager.queryRunner) throw new Error('no query runner');
+      return work(manager.queryRunner);
+    });
+  }
+
+  add(...messages: OutboxMessage[]): Promise<void> {
+    return this.transaction((queryRunner) => this.store.add(queryRunner, messages));
+  }
+
+  async session(): Promise<ClaimSession> {
+    const session = await openClaimSession(this.store, this.dataSource);
+    this.sessions.push(session);
+    return session;
+  }
+
+  /** Claims once, settles as told, and says what was claimed. */
+  async once(
+    decide: (claim: Claim) => Partial<Settlement>,
+    limits = { lanes: this.store.lanes, rows: 1000, bytes: 10_000_000 },
+  ): Promise<readonly ClaimedMessage[]> {
+    const session = this.sessions[0] ?? (await this.session());
+    const claim = await session.claim(limits);
+    if (!claim) return [];
+    await session.settle({ ...NOTHING, ...decide(claim) });
+    return claim.messages;
+  }
+
+  sendAll(): Promise<readonly ClaimedMessage[]> {
+    return this.once(({ messages }) => ({ sent: messages }));
+  }
+
+  async sweep(mode: SettleMode = 'mark'): Promise<number> {
+    this.connection ??= await openConnection(this.store, this.dataSource);
+    const { connection } = this;
+    return inTransaction(connection, () => sweep(connection, this.store.dialect, mode));
+  }
+
+  query<T = Record<string, unknown>>(sql: string, parameters?: unknown[]): Promise<T[]> {
+    return this.dataSource.query(this.store.dialect.bind(sql), parameters as never) as Promise<T[]>;
+  }
+
+  async count(table: keyof StoreFixture['tables'], where = '1 = 1'): Promise<number> {
+    const [row] = await this.query<{ n: string | number }>(`SELECT COUNT(*) AS n FROM ${this.tables[table]} WHERE ${where}`);
+    return Number(row?.n);
+  }
+
+  makeDue(): Promise<unknown> {
+    return this.query(`UPDATE ${this.tables.hold} SET retry_at = ${this.store.dialect.now} WHERE state <> 'blocked'`);
+  }
+
+  async clear(): Promise<void> {
+    for (const session of this.sessions.splice(0)) await session.close();
+    await this.connection?.close();
+    this.connection = undefined;
+    const { message: log, pending, hold, held, settled, dead } = this.tables;
+    for (const table of [log, pending, hold, held, settled, dead]) await this.query(`DELETE FROM ${table}`);
+  }
+
+  async close(): Promise<void> {
+    await this.clear();
+    await this.end();
+  }
+}
