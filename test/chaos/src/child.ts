@@ -19,6 +19,12 @@ interface PlaceOptions {
 const READY_MS = 60_000;
 const STOP_MS = 20_000;
 
+/** Whoever is frozen would outlive us. */
+const living = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of living) child.kill('SIGKILL');
+});
+
 /** A place for one process, which another takes when it is killed. */
 export class ChildPlace {
   private child: ChildProcess | undefined;
@@ -43,6 +49,7 @@ export class ChildPlace {
       stdio: ['ignore', log, log, 'ipc'],
     });
     closeSync(log);
+    living.add(child);
     this.child = child;
     this.frozen = false;
     this.ready = new Promise<void>((resolve) => {
@@ -52,6 +59,7 @@ export class ChildPlace {
         else onMessage(message);
       });
       child.once('exit', (code, signal) => {
+        living.delete(child);
         clearTimeout(timer);
         resolve();
         if (this.ended || this.child !== child) return;

@@ -43,6 +43,8 @@ const say = (line: string): void => {
   (values.json ? process.stderr : process.stdout).write(`${line}\n`);
 };
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(2));
+
 process.exitCode = await main().catch((error: unknown) => {
   console.error(error);
   return 2;

@@ -130,7 +130,7 @@ export async function runChaos(options: RunOptions): Promise<RunResult> {
       crashes: evidence.crashes,
     };
   } finally {
-    for (const step of undo.reverse()) await step().catch((error: unknown) => say(`clearing up: ${String(error)}`));
+    for (const step of undo.toReversed()) await step().catch((error: unknown) => say(`clearing up: ${String(error)}`));
   }
 }
 
@@ -154,16 +154,18 @@ async function strikeAll(ground: Ground, { faults, seconds, say }: RunOptions): 
   for (const fault of faults) {
     await sleep(Math.max(0, start + fault.at - Date.now()));
     const at = Date.now() - start;
-    running.push(
-      strikes.strike(fault).then(
-        (target) => {
-          if (target === undefined) return;
-          struck.push({ kind: fault.kind, target, at, forMs: Date.now() - start - at });
-          say(`${(at / 1000).toFixed(1)} s: ${fault.kind} (${target}), ${Date.now() - start - at} ms`);
-        },
-        (error: unknown) => say(`${(at / 1000).toFixed(1)} s: ${fault.kind} could not be done: ${String(error)}`),
-      ),
-    );
+    const strike = async (): Promise<void> => {
+      try {
+        const target = await strikes.strike(fault);
+        if (target === undefined) return;
+        const forMs = Date.now() - start - at;
+        struck.push({ kind: fault.kind, target, at, forMs });
+        say(`${(at / 1000).toFixed(1)} s: ${fault.kind} (${target}), ${forMs} ms`);
+      } catch (error) {
+        say(`${(at / 1000).toFixed(1)} s: ${fault.kind} could not be done: ${String(error)}`);
+      }
+    };
+    running.push(strike());
   }
   await sleep(Math.max(0, start + seconds * 1000 - Date.now()));
   await Promise.all(running);

@@ -31,14 +31,14 @@ class WriterModule {}
 const app = await NestFactory.createApplicationContext(WriterModule, { logger: ['error', 'warn'] });
 const ledger = app.get(LedgerService);
 let poison = 0;
-let stopping = false;
+const life = { stopping: false };
 let drafts = 0;
 
 process.on('message', (message: ParentMessage) => {
   poison += message.count;
 });
 process.on('SIGTERM', () => {
-  stopping = true;
+  life.stopping = true;
 });
 process.on('disconnect', () => process.exit(1));
 
@@ -50,7 +50,7 @@ process.exit(0);
 
 async function write(random: Random): Promise<void> {
   const pause = (1000 * CONCURRENCY) / config.rate;
-  while (!stopping) {
+  while (!life.stopping) {
     await sleep(pause * random.next() * 2);
     const transaction = drawTransaction(random);
     try {
