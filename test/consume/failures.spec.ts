@@ -45,19 +45,19 @@ describe.each(DATABASES)('a failing handler on %s', (database) => {
       private readonly outbox: Outbox,
     ) {}
 
-    @EventPattern(topicOf('note'))
+    @EventPattern<string>(topicOf('note'))
     @IdempotentConsumer('note', { retry: { attempts: 4, attemptsPerDelivery: 2, backoff: 10 } })
     note(@Payload() value: unknown, @Ctx() context: KafkaContext): Promise<void> {
       return this.write(value, context);
     }
 
-    @EventPattern(topicOf('stop'))
+    @EventPattern<string>(topicOf('stop'))
     @IdempotentConsumer('stop', { onExhausted: 'stop', retry: { attempts: 2, attemptsPerDelivery: 2, backoff: 1 } })
     stop(@Payload() value: unknown, @Ctx() context: KafkaContext): Promise<void> {
       return this.write(value, context);
     }
 
-    @EventPattern(topicOf('skip'))
+    @EventPattern<string>(topicOf('skip'))
     @IdempotentConsumer('skip', { onExhausted: 'skip', retry: { attempts: 1 } })
     skip(@Payload() value: unknown, @Ctx() context: KafkaContext): Promise<void> {
       return this.write(value, context);
@@ -185,7 +185,7 @@ describe.each(DATABASES)('a failing handler on %s', (database) => {
   it('counts its attempts across restarts', async () => {
     @Controller()
     class RestartController {
-      @EventPattern(topicOf('restart'))
+      @EventPattern<string>(topicOf('restart'))
       @IdempotentConsumer('restart', { retry: { attempts: 3, attemptsPerDelivery: 1 } })
       async fail(): Promise<void> {
         attempts++;

@@ -17,25 +17,25 @@ describe('the id of a message', () => {
 
   @Controller()
   class IdsController {
-    @EventPattern(topicOf('header'))
+    @EventPattern<string>(topicOf('header'))
     @IdempotentConsumer('header')
     async header(@Payload() value: unknown): Promise<void> {
       got.push(value);
     }
 
-    @EventPattern(topicOf('offset'))
+    @EventPattern<string>(topicOf('offset'))
     @IdempotentConsumer('offset', { missingMessageId: 'offset' })
     async offset(@Ctx() context: KafkaContext): Promise<void> {
       got.push(context.getMessage().value);
     }
 
-    @EventPattern(topicOf('own'))
+    @EventPattern<string>(topicOf('own'))
     @IdempotentConsumer('own', { messageId: (context) => context.switchToRpc().getData<{ ref?: string }>().ref })
     async own(@Payload() value: unknown, @Ctx() _context: KafkaContext): Promise<void> {
       got.push(value);
     }
 
-    @EventPattern(topicOf('none'))
+    @EventPattern<string>(topicOf('none'))
     @IdempotentConsumer('none')
     async none(): Promise<void> {
       got.push('none');

@@ -43,7 +43,7 @@ describe.each([false, true])('typed events, with keepBinary %s', (keepBinary) =>
   class OrdersController {
     constructor(private readonly outbox: Outbox) {}
 
-    @EventPattern(topic)
+    @EventPattern<string>(topic)
     @IdempotentConsumer('orders', { events: [OrderCreated, OrderCancelled] })
     async follow(@Payload() event: OrderCreated | OrderCancelled, @Ctx() context: KafkaContext): Promise<void> {
       got.push(event);

@@ -1,5 +1,6 @@
 import { NoTransactionError } from '../errors';
 import type { Patience } from '../store/dialect';
+import { gaveWay } from '../store/message-in-progress';
 import type { OutboxStore } from '../store/outbox-store';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionRunner } from '../transaction/transaction-runner';
@@ -46,16 +47,33 @@ export class IdempotentRunner {
   ): Promise<Consumed<T>> {
     assertConsumerName(consumer);
     checkedId(messageId);
-    const consumed = await this.transactions.run({}, async (): Promise<Consumed<T>> => {
-      const scope = this.ambient.current();
-      if (!scope) throw new NoTransactionError('The handler has no transaction.');
-      const first = await this.store.consume(scope.queryRunner, consumer, messageId, concurrentCopies);
-      if (!first) return { duplicate: true };
-      const result = await handler();
-      if (failedBefore) await this.store.forgetFailures(scope.queryRunner, consumer, messageId);
-      return { duplicate: false, result };
-    });
+    const attempt = (): Promise<Consumed<T>> =>
+      this.transactions.run(async () => {
+        const scope = this.ambient.current();
+        if (!scope) throw new NoTransactionError('The handler has no transaction.');
+        const first = await this.store.consume(scope.queryRunner, consumer, messageId, concurrentCopies);
+        if (!first) return { duplicate: true };
+        const result = await handler();
+        if (failedBefore) await this.store.forgetFailures(scope.queryRunner, consumer, messageId);
+        return { duplicate: false, result };
+      });
+    const consumed = await this.whileGivingWay(attempt);
     this.events.emit({ kind: consumed.duplicate ? 'duplicate' : 'handled', consumer, messageId, origin });
     return consumed;
+  }
+
+  /**
+   * When a first copy rolls back, InnoDB hands its lock to all who wait for it, and they deadlock. Nothing was done in
+   * their transactions yet, so they just queue up again; inside an open transaction that is not ours to do.
+   */
+  private async whileGivingWay<T>(attempt: () => Promise<T>): Promise<T> {
+    const isOwn = this.ambient.current() === undefined;
+    for (;;) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!isOwn || !gaveWay(error)) throw error;
+      }
+    }
   }
 }
