@@ -21,7 +21,7 @@ export const FAULT_WEIGHTS = {
   /** SIGSTOP of the broker, then SIGCONT. */
   'broker-freeze': 2,
   /** SIGKILL of the broker, then a start on the same data. */
-  'broker-restart': 0.5,
+  'broker-restart': 0.25,
   'broker-cut': 2,
   'broker-stall': 2,
   'broker-slow': 2,

@@ -59,7 +59,7 @@ export class TcpProxy {
   private accept(client: Socket): void {
     if (this.mode === 'cut') {
       client.on('error', () => undefined);
-      client.resetAndDestroy();
+      reset(client);
       return;
     }
     const pair = new Pair(client, connect({ ...this.target, noDelay: true }), () => this.mode);
@@ -101,11 +101,18 @@ class Pair {
   breakOff(): void {
     this.there.clear();
     this.back.clear();
-    for (const socket of [this.client, this.server]) {
-      if (!socket.destroyed) socket.resetAndDestroy();
-    }
+    reset(this.client);
+    reset(this.server);
     this.onEnd();
   }
+}
+
+/** A reset, so that the other side gets nothing that still waits. */
+function reset(socket: Socket): void {
+  if (socket.destroyed) return;
+  // A reset that is asked for while connecting waits for that; one after `end` fails without a word, and Node hangs at exit.
+  if (socket.connecting || socket.writableEnded) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 /** One direction of a connection: keeps the order of the bytes, whatever the delays. */
