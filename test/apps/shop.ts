@@ -5,10 +5,10 @@ import { OutboxModule } from 'nestjs-transactional-outbox';
 import { InMemoryBroker } from 'nestjs-transactional-outbox/in-memory';
 import request from 'supertest';
 import { DataSource } from 'typeorm';
-import { expect } from 'vitest';
 import { InventoryModule } from '../../apps/inventory/src/inventory.module.js';
 import { OrdersModule } from '../../apps/orders/src/orders.module.js';
 import { HealthModule } from '../../apps/shop/src/health.module.js';
+import { eventually } from './eventually';
 
 /** The modules of the sample apps in one process, with nothing from outside. */
 export class TestShop {
@@ -54,12 +54,10 @@ export class TestShop {
 
   /** Until everything is sent and handled. */
   async settled(): Promise<void> {
-    await expect
-      .poll(async () => {
-        await this.broker.idle();
-        return this.count('outbox_pending');
-      })
-      .toBe(0);
+    await eventually(async () => {
+      await this.broker.idle();
+      return this.count('outbox_pending');
+    }).toBe(0);
     await this.broker.idle();
   }
 
