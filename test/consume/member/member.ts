@@ -1,0 +1,59 @@
+import 'reflect-metadata';
+import { setTimeout } from 'node:timers/promises';
+import { Controller, type INestMicroservice, Logger, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { EventPattern, type MicroserviceOptions, Payload } from '@nestjs/microservices';
+import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
+import { IdempotentConsumer, Outbox, OutboxModule } from 'nestjs-transactional-outbox';
+import { InMemoryBroker } from 'nestjs-transactional-outbox/in-memory';
+import { type DataSourceOptions, Repository } from 'typeorm';
+import { Note, NoteWritten } from '../../setup/notes';
+import { KafkaSide } from '../kafka-side';
+import { Effect } from './effect.entity';
+
+/** One database, topic and group that a member serves. */
+export interface Duty {
+  readonly database: DataSourceOptions;
+  readonly topic: string;
+  readonly group: string;
+}
+
+/** Runs consumers until the process is killed. */
+export async function serve(duties: readonly Duty[]): Promise<INestMicroservice[]> {
+  Logger.overrideLogger(false);
+  const apps = await Promise.all(duties.map(start));
+  await Promise.all(apps.map((app) => app.listen()));
+  return apps;
+}
+
+function start({ database, topic, group }: Duty): Promise<INestMicroservice> {
+  @Controller()
+  class EffectsController {
+    constructor(
+      @InjectRepository(Effect) private readonly effects: Repository<Effect>,
+      private readonly outbox: Outbox,
+    ) {}
+
+    @EventPattern<string>(topic)
+    @IdempotentConsumer('effects')
+    async act(@Payload() value: string): Promise<void> {
+      await this.effects.insert({ note: Number(value) });
+      this.outbox.emit(NoteWritten.of(Number(value)));
+      // Something is always under way when a process is killed.
+      await setTimeout(Math.random() * 20);
+    }
+  }
+
+  @Module({
+    imports: [
+      TypeOrmModule.forRoot({ ...database, entities: [Effect, Note], poolSize: 3 } as DataSourceOptions),
+      TypeOrmModule.forFeature([Effect]),
+      OutboxModule.forRoot({ publisher: new InMemoryBroker().publisher(), relay: { enabled: false } }),
+    ],
+    controllers: [EffectsController],
+  })
+  class MemberModule {}
+
+  const server = new KafkaSide().server(group, { run: { partitionsConsumedConcurrently: 3 } });
+  return NestFactory.createMicroservice<MicroserviceOptions>(MemberModule, { ...server, logger: false });
+}
