@@ -26,12 +26,12 @@ describe('InMemoryServer', () => {
 
     @Controller()
     class Orders {
-      @EventPattern('orders')
+      @EventPattern<string>('orders')
       onOrder(@Payload() payload: unknown, @Ctx() context: KafkaContext): void {
         calls.push({ handler: 'onOrder', payload, context });
       }
 
-      @EventPattern('payments', Transport.KAFKA)
+      @EventPattern<string>('payments', Transport.KAFKA)
       onPayment(@Payload('amount') payload: unknown, @Ctx() context: KafkaContext): void {
         calls.push({ handler: 'onPayment', payload, context });
       }
@@ -71,7 +71,7 @@ describe('InMemoryServer', () => {
 
     @Controller()
     class Orders {
-      @EventPattern('orders')
+      @EventPattern<string>('orders')
       onOrder(): unknown {
         calls += 1;
         return calls < 3 ? fail() : of(undefined);
@@ -91,12 +91,12 @@ describe('InMemoryServer', () => {
 
     @Controller()
     class Orders {
-      @EventPattern('orders')
+      @EventPattern<string>('orders')
       first(): void {
         calls.push('first');
       }
 
-      @EventPattern('orders')
+      @EventPattern<string>('orders')
       second(): void {
         calls.push('second');
         if (calls.length < 4) throw new Error('no');
@@ -137,7 +137,7 @@ describe('InMemoryServer', () => {
 
     @Controller()
     class Orders {
-      @EventPattern('orders')
+      @EventPattern<string>('orders')
       onOrder(@Payload() payload: unknown): void {
         got.push(payload);
       }

@@ -6,6 +6,7 @@ import { Deadline } from '../deadline';
 import { unknown } from '../outcome';
 import type { PublishOptions, PublishOutcome, Publisher, PublisherFactory, PublishRecord } from '../publisher';
 import { ClientLog } from './client-log';
+import { quietIdleQueues } from './idle-queue';
 import { type KafkaPublisherOptions, resolveKafkaOptions, type ResolvedKafkaOptions } from './options';
 import { TopicWiseSender } from './topic-wise-sender';
 
@@ -22,6 +23,7 @@ const CLOSE_GRACE = 1_000;
  */
 export function kafkaPublisher(options: KafkaPublisherOptions): PublisherFactory {
   const resolved = resolveKafkaOptions(options);
+  quietIdleQueues();
   const log = new ClientLog(new Logger('KafkaPublisher'));
   return () => new KafkaPublisher(resolved, log);
 }
@@ -64,12 +66,11 @@ class KafkaPublisher implements Publisher {
   private deliver(records: readonly PublishRecord[], deadline: Deadline): Promise<PublishOutcome[]> {
     const trySend = async (batch: readonly PublishRecord[]): Promise<readonly TryOutcome[]> => {
       if (this.closed) return batch.map(() => unknown('CLOSED', 'the publisher is closed'));
-      const sound = batch.filter((record) => refusalOf(record) === null);
+      const refusals = batch.map(refusalOf);
+      const sound = batch.filter((_, index) => refusals[index] === null);
       const sent = sound.length === 0 ? [] : await this.sender.send(sound, deadline);
-      const outcomes = new Map(sound.map((record, index) => [record, sent[index]]));
-      return batch.map(
-        (record) => refusalOf(record) ?? outcomes.get(record) ?? unknown('NO_ANSWER', 'the client named no outcome'),
-      );
+      let next = 0;
+      return refusals.map((refusal) => refusal ?? sent[next++] ?? unknown('NOT_SENT', 'the record was never tried'));
     };
     return publishBisecting(records, trySend, {
       chunks: splitByBytes(records, this.options.maxRequestBytes),

@@ -1,6 +1,7 @@
 import { Kafka, logLevel, type Message, type Producer, type RecordMetadata } from 'kafkajs';
 import type { Deadline } from '../deadline';
 import type { PublishRecord } from '../publisher';
+import { codeOf, rootOf } from './classify';
 import type { ClientLog } from './client-log';
 import type { ResolvedKafkaOptions } from './options';
 import { Partitions } from './partitions';
@@ -12,6 +13,13 @@ import { ProducerSockets } from './producer-sockets';
 const CLUSTER_RETRY = { initialRetryTime: 50, maxRetryTime: 500, retries: 4 };
 /** The least that kafkajs takes for an idempotent producer, and what makes one worthwhile. */
 const IDEMPOTENT_RETRY = { initialRetryTime: 50, maxRetryTime: 500, retries: 2 };
+
+/** Errors after which kafkajs forgets the topic that it was asked for. */
+const FORGOTTEN_TOPIC_ERRORS = new Set([
+  'UNKNOWN_TOPIC_OR_PARTITION',
+  'INVALID_TOPIC_EXCEPTION',
+  'TOPIC_AUTHORIZATION_FAILED',
+]);
 
 /** What is known of a record after a send. */
 export interface SentRecord {
@@ -102,7 +110,7 @@ export class Session {
       for (const { topic } of records) this.known.add(topic);
       return this.report(records, messages, { error: null, late: false, named: settled.value.value });
     }
-    await this.endFailedSend(records, messages, deadline, settled === null);
+    await this.endFailedSend(records, messages, deadline, settled?.value.error ?? null);
     return this.report(records, messages, { error: settled?.value.error ?? null, late: settled === null });
   }
 
@@ -125,13 +133,10 @@ export class Session {
     records: readonly PublishRecord[],
     messages: readonly Message[],
     deadline: Deadline,
-    late: boolean,
+    error: unknown,
   ): Promise<void> {
-    if (late) return this.stop();
-    // It failed while the topics were looked up: nothing is on its way, and the client is as it was before, unless
-    // one of its own topics has gone, which it would ask for again and again.
-    const looking = messages.every((message) => this.partitions.of(message) === undefined);
-    if (looking && records.every(({ topic }) => !this.known.has(topic))) return;
+    if (error === null) return this.stop();
+    if (this.isUntouched(records, messages, error)) return;
     const units = records.map((record, index) => this.unit(record, messages[index]) ?? '');
     if (!units.every((unit) => this.tap.wasWritten(unit))) this.sockets.seal();
     await deadline.race(this.tap.quiet());
@@ -139,6 +144,18 @@ export class Session {
     // numbers are wrong from then on, and the broker would drop new records as repeats.
     const answered = units.every((unit) => this.tap.answerOf(unit) !== undefined);
     if (!answered || this.options.idempotent) this.stop();
+  }
+
+  /**
+   * Whether the client is as it was before the batch. It is when it failed while it looked a new topic up, with an
+   * error after which it takes the topic off its list; others it would ask for again with each later batch.
+   */
+  private isUntouched(records: readonly PublishRecord[], messages: readonly Message[], error: unknown): boolean {
+    return (
+      FORGOTTEN_TOPIC_ERRORS.has(codeOf(rootOf(error))) &&
+      messages.every((message) => this.partitions.of(message) === undefined) &&
+      records.every(({ topic }) => !this.known.has(topic))
+    );
   }
 
   private report(

@@ -37,31 +37,37 @@ export class TopicWiseSender {
   }
 
   /** One try for each record. */
-  async send(records: readonly PublishRecord[], deadline: Deadline): Promise<TryOutcome[]> {
-    const outcomes = new Map<PublishRecord, TryOutcome>();
-    const groups = splitBy(records, ({ topic }) => (this.apart.has(topic) ? topic : ''));
-    for (const group of groups) await this.sendGroup(group, deadline, outcomes);
-    return records.map((record) => outcomes.get(record) ?? unknown('NO_ANSWER', 'the client named no outcome'));
+  send(records: readonly PublishRecord[], deadline: Deadline): Promise<TryOutcome[]> {
+    const parts = groupBy(records, ({ topic }) => (this.apart.has(topic) ? topic : ''));
+    return this.sendParts(records, parts, deadline);
   }
 
-  private async sendGroup(
+  /** One part after the other; `parts` holds indexes into the records. */
+  private async sendParts(
     records: readonly PublishRecord[],
+    parts: readonly (readonly number[])[],
     deadline: Deadline,
-    outcomes: Map<PublishRecord, TryOutcome>,
-  ): Promise<void> {
-    const session = await this.reach(deadline);
-    if ('status' in session) {
-      for (const record of records) outcomes.set(record, session);
-      return;
+  ): Promise<TryOutcome[]> {
+    const outcomes: TryOutcome[] = records.map(() => unknown('NOT_SENT', 'the record was never tried'));
+    for (const part of parts) {
+      const wanted = new Set(part);
+      const tried = await this.sendGroup(records.filter((_, index) => wanted.has(index)), deadline);
+      part.forEach((index, position) => {
+        const outcome = tried[position];
+        if (outcome !== undefined) outcomes[index] = outcome;
+      });
     }
+    return outcomes;
+  }
+
+  private async sendGroup(records: readonly PublishRecord[], deadline: Deadline): Promise<readonly TryOutcome[]> {
+    const session = await this.reach(deadline);
+    if ('status' in session) return records.map(() => session);
     const sent = await session.send(records, deadline);
     const parts = deadline.expired ? [] : partsOf(records, sent);
-    if (parts.length > 1) {
-      for (const part of parts) await this.sendGroup(part, deadline, outcomes);
-      return;
-    }
-    records.forEach((record, index) => outcomes.set(record, outcomeOf(sent, sent.records[index])));
+    if (parts.length > 1) return this.sendParts(records, parts, deadline);
     this.remember(records, sent);
+    return sent.records.map((record) => outcomeOf(sent, record));
   }
 
   private async reach(deadline: Deadline): Promise<Session | Unknown> {
@@ -92,21 +98,21 @@ export class TopicWiseSender {
 }
 
 /** What a batch falls apart into when the client gave it up before anything was written. */
-function partsOf(records: readonly PublishRecord[], sent: Sent): PublishRecord[][] {
+function partsOf(records: readonly PublishRecord[], sent: Sent): number[][] {
   if (sent.error === null || sent.written) return [];
-  const topics = splitBy(records, ({ topic }) => topic);
+  const topics = groupBy(records, ({ topic }) => topic);
   if (topics.length > 1) return topics;
-  const units = new Map(records.map((record, index) => [record, sent.records[index]?.unit ?? '']));
-  const parts = splitBy(records, (record) => units.get(record) ?? '');
   // In any order: where time runs out, it should not always be for the same partitions.
-  return parts.map((part) => ({ part, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ part }) => part);
+  return groupBy(sent.records, ({ unit }) => unit ?? '')
+    .map((part) => ({ part, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ part }) => part);
 }
 
-function outcomeOf(sent: Sent, record: SentRecord | undefined): TryOutcome {
-  const { unit, partition, answer, index } = record ?? {};
+function outcomeOf(sent: Sent, { unit, partition, answer, index }: SentRecord): TryOutcome {
   if (unit !== undefined && partition !== undefined && answer !== undefined) {
     if (answer.errorCode !== 0) return outcomeOfCode(answer.errorCode, unit);
-    return acknowledged(partition, answer.baseOffset === null ? null : String(answer.baseOffset + BigInt(index ?? 0)));
+    return acknowledged(partition, answer.baseOffset === null ? null : String(answer.baseOffset + BigInt(index)));
   }
   if (sent.late) return unknown('TIMEOUT', 'Kafka did not answer in time');
   if (sent.error === null) return unknown('NOT_NAMED', 'the client reported success without naming the record');
@@ -115,14 +121,13 @@ function outcomeOf(sent: Sent, record: SentRecord | undefined): TryOutcome {
   return sent.written && outcome.status === 'refused' ? unknown(outcome.failure.code, outcome.failure.message) : outcome;
 }
 
-/** Groups by a name, the empty one first, each group in the order of its records. */
-function splitBy(records: readonly PublishRecord[], nameOf: (record: PublishRecord) => string): PublishRecord[][] {
-  const groups = new Map<string, PublishRecord[]>();
-  for (const record of records) {
-    const name = nameOf(record);
-    const group = groups.get(name);
-    if (group === undefined) groups.set(name, [record]);
-    else group.push(record);
-  }
-  return [...groups].sort(([a], [b]) => (a === '' ? -1 : b === '' ? 1 : 0)).map(([, group]) => group);
+/** Indexes by a name, those without one first, each group in the order of the items. */
+function groupBy<T>(items: readonly T[], nameOf: (item: T) => string): number[][] {
+  const groups = new Map<string, number[]>([['', []]]);
+  items.forEach((item, index) => {
+    const group = groups.get(nameOf(item));
+    if (group === undefined) groups.set(nameOf(item), [index]);
+    else group.push(index);
+  });
+  return [...groups.values()].filter(({ length }) => length > 0);
 }
