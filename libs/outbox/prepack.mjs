@@ -9,6 +9,4 @@ for (const file of readdirSync(here('dist'), { recursive: true })) {
   const source = /^(.+?)\.(?:js|js\.map|d\.ts)$/.exec(file)?.[1];
   if (source !== undefined && !existsSync(here(`src/${source}.ts`))) rmSync(here(`dist/${file}`));
 }
-for (const file of ['README.md', 'LICENSE']) {
-  if (existsSync(here(`../../${file}`)) || !existsSync(here(file))) copyFileSync(here(`../../${file}`), here(file));
-}
+for (const file of ['README.md', 'LICENSE']) copyFileSync(here(`../../${file}`), here(file));
