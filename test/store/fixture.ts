@@ -126,15 +126,19 @@ export class StoreFixture {
   }
 
   async clear(): Promise<void> {
-    for (const session of this.sessions.splice(0)) await session.close();
-    await this.connection?.close();
-    this.connection = undefined;
+    await this.closeSessions();
     const { message: log, pending, hold, held, settled, dead } = this.tables;
     for (const table of [log, pending, hold, held, settled, dead]) await this.query(`DELETE FROM ${table}`);
   }
 
   async close(): Promise<void> {
-    await this.clear();
+    await this.closeSessions();
     await this.end();
+  }
+
+  private async closeSessions(): Promise<void> {
+    for (const session of this.sessions.splice(0)) await session.close();
+    await this.connection?.close();
+    this.connection = undefined;
   }
 }

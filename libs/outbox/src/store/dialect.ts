@@ -66,6 +66,8 @@ export interface Dialect {
   readonly isolationQuery: string;
   /** Ends a connection of the driver at once, whatever it is doing. */
   abandon(connection: unknown): void;
+  /** The condition that a column is the lane, so that rows come in the order of the index behind it. */
+  laneIs(column: string, lane: number): string;
   /** One query that reads several ranges, each with its own limit. */
   unionAll(queries: readonly string[]): string;
   /**
@@ -116,7 +118,7 @@ export function messageValues(message: OutboxMessage): (string | null)[] {
 export function laneHasWork({ tables, now }: Pick<Dialect, 'tables' | 'now'>): string {
   // Scalar subqueries, since EXISTS becomes a semi-join on MySQL, which reads every pending row.
   return (
-    `((SELECT p.id FROM ${tables.pending} p WHERE p.lane = l.lane ORDER BY p.lane, p.id LIMIT 1) IS NOT NULL ` +
+    `((SELECT p.id FROM ${tables.pending} p WHERE p.lane = l.lane LIMIT 1) IS NOT NULL ` +
     // Without a single hold, which is the rule, no lane is asked for its own.
     `OR ((SELECT 1 FROM ${tables.hold} LIMIT 1) IS NOT NULL AND ` +
     `(SELECT h.lane FROM ${tables.hold} h WHERE h.lane = l.lane AND h.retry_at <= ${now} LIMIT 1) IS NOT NULL))`

@@ -109,6 +109,9 @@ export function mysqlDialect(
       (connection as { destroy(): void }).destroy();
     },
 
+    // With BETWEEN MariaDB sorts the whole lane.
+    laneIs: (column, lane) => `${column} = ${lane}`,
+
     unionAll: (queries) => queries.map((query) => `(${query})`).join(' UNION ALL '),
 
     async insertConsumed(sql: Sql, consumer: string, messageId: string, patience: Patience): Promise<boolean> {

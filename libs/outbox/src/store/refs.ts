@@ -53,7 +53,9 @@ export async function readRefs(sql: Sql, dialect: Dialect, lanes: readonly numbe
     else holds.push({ lane: Number(row.lane), topic: row.topic, key: row.message_key, due: Number(row.due) === 1 });
   }
   const due = holds.filter((hold) => hold.due).slice(0, Math.min(MAX_DUE_HOLDS, limits.rows));
-  const held = due.length === 0 ? [] : await readHeldRefs(sql, dialect, due, Math.max(1, Math.floor(limits.rows / 2 / due.length)));
+  // Held keys get what the pending ones leave, and at least the share of a lane.
+  const forHeld = Math.max(limits.rows - pending.length, limits.rows / 16);
+  const held = due.length === 0 ? [] : await readHeldRefs(sql, dialect, due, Math.max(1, Math.floor(forHeld / due.length)));
   const rest = await readRest(sql, dialect, pending, { perLane, rows: limits.rows - held.length });
   return {
     refs: within([...held, ...pending, ...rest], limits),
@@ -82,10 +84,9 @@ async function readRest(
 }
 
 function pendingQuery(dialect: Dialect, lane: number, limit: number, condition = ''): string {
-  // BETWEEN and ORDER BY both columns: with stale statistics PostgreSQL walks another index for "lane = …".
   return (
     `SELECT p.lane AS lane, ${dialect.idText('p.id')} AS id, p.bytes AS bytes, '' AS topic, '' AS message_key, -1 AS due ` +
-    `FROM ${dialect.tables.pending} p WHERE p.lane BETWEEN ${lane} AND ${lane} ${condition} ORDER BY p.lane, p.id LIMIT ${limit}`
+    `FROM ${dialect.tables.pending} p WHERE ${dialect.laneIs('p.lane', lane)} ${condition} ORDER BY p.lane, p.id LIMIT ${limit}`
   );
 }
 
@@ -93,7 +94,7 @@ function holdQuery(dialect: Dialect, lane: number, limit: number): string {
   return (
     `SELECT h.lane AS lane, '' AS id, 0 AS bytes, h.topic AS topic, h.message_key AS message_key, ` +
     `CASE WHEN h.retry_at <= ${dialect.now} THEN 1 ELSE 0 END AS due ` +
-    `FROM ${dialect.tables.hold} h WHERE h.lane BETWEEN ${lane} AND ${lane} ORDER BY h.lane, h.retry_at LIMIT ${limit}`
+    `FROM ${dialect.tables.hold} h WHERE ${dialect.laneIs('h.lane', lane)} ORDER BY h.lane, h.retry_at LIMIT ${limit}`
   );
 }
 
@@ -102,7 +103,7 @@ async function readHeldRefs(sql: Sql, dialect: Dialect, due: readonly Hold[], li
     ({ lane }, index) =>
       `SELECT ${index} AS hold, ${dialect.idText('h.id')} AS id, h.bytes AS bytes FROM ${dialect.tables.held} h ` +
       `WHERE h.lane = ${lane} AND h.topic = ? AND h.message_key = ? ` +
-      `ORDER BY h.lane, h.topic, h.message_key, h.id LIMIT ${limit}`,
+      `ORDER BY h.id LIMIT ${limit}`,
   );
   const rows = (await sql.query(
     dialect.bind(dialect.unionAll(queries)),

@@ -65,6 +65,8 @@ export function sqliteDialect(names: TableNames): Dialect {
       // The connection is the app's.
     },
 
+    laneIs: (column, lane) => `${column} = ${lane}`,
+
     unionAll: (queries) => queries.map((query) => `SELECT * FROM (${query})`).join(' UNION ALL '),
 
     async insertConsumed(sql: Sql, consumer: string, messageId: string): Promise<boolean> {
