@@ -109,4 +109,14 @@ describe('the TCP proxy', () => {
     expect(await echo(await client(), 'c')).toBe('c');
     expect(received).toBe('ac');
   });
+
+  it('keeps the server in the belief that a vanished client is there', async () => {
+    const socket = await client();
+    await echo(socket, 'a');
+    expect(proxy.vanish()).toBe(1);
+    await closed(socket);
+    expect(await echo(await client(), 'b')).toBe('b');
+    expect(accepted[0]?.destroyed).toBe(false);
+    accepted[0]?.destroy();
+  });
 });

@@ -62,6 +62,12 @@ export class Faults {
         await victim.killAndReplace(Math.min(forMs, 1500));
         return victim.name;
       }
+      case 'host-loss': {
+        const sessions = at(databaseProxies, target).vanish();
+        at(brokerProxies, target).vanish();
+        await relay.killAndReplace(Math.min(forMs, 1500));
+        return `${relay.name}, ${sessions} sessions`;
+      }
       case 'relay-freeze': {
         if (!relay.freeze()) return undefined;
         await sleep(forMs);

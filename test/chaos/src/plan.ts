@@ -16,6 +16,8 @@ export const FAULT_WEIGHTS = {
   'database-cut': 2,
   /** A relay's connections to the database carry nothing for a while, and break or recover. */
   'database-stall': 2,
+  /** A relay's host dies: the relay is gone, and the database hears nothing of it. */
+  'host-loss': 1,
   /** What a relay and the database say to each other comes late. */
   'database-slow': 2,
   /** SIGSTOP of the broker, then SIGCONT. */

@@ -17,6 +17,8 @@ const BUFFERED_BYTES = 8 * 1024 * 1024;
 /** Stands between a client and a server, and can behave like a bad network. */
 export class TcpProxy {
   private readonly pairs = new Set<Pair>();
+  /** What servers still believe in. */
+  private readonly abandoned = new Set<Socket>();
   private mode: ProxyMode = 'open';
 
   private constructor(
@@ -50,8 +52,23 @@ export class TcpProxy {
     }
   }
 
+  /**
+   * Loses the clients without a word to the server, as when their host dies: the server finds out by its own timeouts.
+   * Answers to how many connections it happened.
+   */
+  vanish(): number {
+    const pairs = [...this.pairs];
+    for (const pair of pairs) {
+      const server = pair.vanish();
+      this.abandoned.add(server);
+      server.once('close', () => this.abandoned.delete(server));
+    }
+    return pairs.length;
+  }
+
   async close(): Promise<void> {
     this.set('cut');
+    for (const server of this.abandoned) reset(server);
     this.server.close();
     await once(this.server, 'close');
   }
@@ -70,6 +87,7 @@ export class TcpProxy {
 
 class Pair {
   onEnd: () => void = () => undefined;
+  private vanished = false;
   private readonly there: Lane;
   private readonly back: Lane;
 
@@ -83,6 +101,7 @@ class Pair {
     for (const socket of [client, server]) {
       socket.on('error', () => this.breakOff());
       socket.on('close', (hadError) => {
+        if (this.vanished) return;
         if (hadError) this.breakOff();
         else if (client.destroyed && server.destroyed) this.onEnd();
       });
@@ -98,7 +117,18 @@ class Pair {
     this.back.pump();
   }
 
+  /** Answers with the server's side, which stays. */
+  vanish(): Socket {
+    this.vanished = true;
+    this.there.clear();
+    this.back.clear();
+    reset(this.client);
+    this.onEnd();
+    return this.server;
+  }
+
   breakOff(): void {
+    if (this.vanished) return;
     this.there.clear();
     this.back.clear();
     reset(this.client);
@@ -154,6 +184,7 @@ class Lane {
   }
 
   private push(item: Buffer | 'end'): void {
+    if (this.to.destroyed) return;
     this.queue.push(item);
     if (item !== 'end') this.bytes += item.length;
     if (this.bytes > BUFFERED_BYTES) this.from.pause();
