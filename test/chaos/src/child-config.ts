@@ -40,7 +40,8 @@ export const UNLOCKED_KEYS: readonly string[] = ['free-0', 'free-1'];
 /** Keys of which each writer has one for itself. */
 export const OWN_KEYS: readonly string[] = Array.from({ length: 8 }, (_, index) => `own-${index}`);
 
-export const CONSUMER = 'chaos.effects';
+/** Under which effects are recorded; the handlers' own names begin with it. */
+export const CONSUMER = 'chaos';
 
 /** Small batches and short times: more steps in which a fault can strike. */
 export const RELAY_OPTIONS: RelayOptions = {

@@ -24,19 +24,19 @@ class EffectsController {
   ) {}
 
   @EventPattern(TOPICS.moves.name)
-  @IdempotentConsumer(CONSUMER)
+  @IdempotentConsumer(`${CONSUMER}.moves`)
   async move(@Payload() payload: { eventId: string }): Promise<void> {
     await this.act(payload.eventId);
   }
 
   @EventPattern(TOPICS.notes.name)
-  @IdempotentConsumer(CONSUMER)
+  @IdempotentConsumer(`${CONSUMER}.notes`)
   async note(@Payload() payload: { eventId: string }): Promise<void> {
     await this.act(payload.eventId);
   }
 
   @EventPattern(TOPICS.sights.name)
-  @IdempotentConsumer(CONSUMER)
+  @IdempotentConsumer(`${CONSUMER}.sights`)
   async see(@Payload() payload: { eventId: string }): Promise<void> {
     await this.act(payload.eventId);
   }
