@@ -5,7 +5,7 @@ import { NoTransactionError, TransactionClosedError } from '../errors';
 import { Branch } from './branch';
 import { SerialQueryRunners } from './serial-query-runner';
 import type { IsolationLevel } from './transaction-options';
-import { type Flush, type TransactionHook, TransactionScope } from './transaction-scope';
+import { type Flush, type ScopeOptions, type TransactionHook, TransactionScope } from './transaction-scope';
 
 type Run = (manager: EntityManager) => Promise<unknown>;
 
@@ -28,6 +28,7 @@ export class AmbientTransactions {
   private readonly scopes = new WeakMap<QueryRunner, TransactionScope>();
   private readonly original: DataSource['createQueryRunner'];
   private readonly create: DataSource['createQueryRunner'];
+  private readonly views: SerialQueryRunners | undefined;
   /** True where the database has one connection only. */
   readonly serial: boolean;
 
@@ -38,12 +39,9 @@ export class AmbientTransactions {
     this.original = dataSource.createQueryRunner;
     const create = this.original.bind(dataSource);
     this.serial = /sqlite|sqljs/.test(dataSource.options.type);
-    if (this.serial) {
-      const views = new SerialQueryRunners(dataSource, create);
-      this.create = () => views.create();
-    } else {
-      this.create = create;
-    }
+    const views = this.serial ? new SerialQueryRunners(dataSource, create) : undefined;
+    this.views = views;
+    this.create = views ? () => views.create() : create;
   }
 
   /** From now on the data source's work inside a transaction is part of it. */
@@ -99,7 +97,7 @@ export class AmbientTransactions {
   /** Watches a transaction that the caller has begun and will end inside {@link finish}. */
   open(queryRunner: QueryRunner, isolation: IsolationLevel | undefined): TransactionScope {
     this.nest(queryRunner.manager);
-    return this.watch(queryRunner, isolation);
+    return this.watch(queryRunner, { isolation, isOwned: true });
   }
 
   /** Runs the transactional work itself. */
@@ -162,26 +160,29 @@ export class AmbientTransactions {
     const original = manager.transaction.bind(manager) as (...args: unknown[]) => Promise<unknown>;
     const transaction = async (first: Run | IsolationLevel, second?: Run): Promise<unknown> => {
       const open = this.current();
-      if (!open) return original(first, second);
       const [run, isolation] = typeof first === 'string' ? [second, first] : [first, undefined];
       if (!run) return original(first, second);
+      if (!open) return this.views ? this.views.transaction(original, isolation, run) : original(first, second);
       return this.savepoint(open, isolation, () => run(open.queryRunner.manager));
     };
     manager.transaction = transaction as EntityManager['transaction'];
   }
 
   private adopt(queryRunner: QueryRunner): TransactionScope {
-    return this.watch(queryRunner, undefined, (scope) => void this.runHooks(scope.takeHooks()));
+    return this.watch(queryRunner, { isolation: undefined, isOwned: false }, (scope) => {
+      void this.runHooks(scope.takeHooks());
+    });
   }
 
   private watch(
     queryRunner: QueryRunner,
-    isolation: IsolationLevel | undefined,
+    options: Pick<ScopeOptions, 'isolation' | 'isOwned'>,
     onEnd?: (scope: TransactionScope) => void,
   ): TransactionScope {
     const scope = new TransactionScope(queryRunner, {
+      ...options,
       databaseType: this.dataSource.options.type,
-      isolation,
+      isInTransaction: () => this.isInTransaction(),
       flush: this.options.flush,
       caller: () => this.branchOf(queryRunner),
       onEnd: (ended) => {
@@ -192,6 +193,13 @@ export class AmbientTransactions {
     });
     this.scopes.set(queryRunner, scope);
     return scope;
+  }
+
+  /** better-sqlite3 tells of its one connection; of others their results and errors tell. */
+  private isInTransaction(): boolean {
+    const connection: unknown = this.serial && Reflect.get(this.dataSource.driver, 'databaseConnection');
+    if (typeof connection !== 'object' || connection === null) return true;
+    return Reflect.get(connection, 'inTransaction') !== false;
   }
 
   private branchOf(queryRunner: QueryRunner): Branch | undefined {

@@ -11,7 +11,7 @@ import type { DataSource } from 'typeorm';
 export type FailureEffect = 'none' | 'since-savepoint' | 'transaction';
 
 /** MySQL: the error says that the server rolled back the whole transaction. */
-const MYSQL_ROLLED_BACK = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_TABLE_FULL', 'ER_XA_RBDEADLOCK']);
+const MYSQL_ROLLED_BACK = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_TABLE_FULL', 'ER_XA_RBDEADLOCK', 'ER_CHECKREAD']);
 /** MySQL: the statement was undone, and with `innodb_rollback_on_timeout` the transaction too. */
 const MYSQL_HALF_UNDONE = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_QUERY_INTERRUPTED', 'ER_QUERY_TIMEOUT']);
 const SQLITE_MAY_ROLL_BACK = /^SQLITE_(FULL|IOERR|NOMEM|BUSY|INTERRUPT|CORRUPT)/;

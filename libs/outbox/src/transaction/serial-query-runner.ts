@@ -1,11 +1,26 @@
-import type { DataSource, QueryRunner } from 'typeorm';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type DataSource, type EntityManager, type QueryRunner, QueryRunnerAlreadyReleasedError } from 'typeorm';
+import { SqliteNestedTransactionError } from '../errors';
+import type { IsolationLevel } from './transaction-options';
+
+type Run = (manager: EntityManager) => Promise<unknown>;
 
 /** Lets one holder in at a time, in order of arrival. */
 class Gate {
   private tail: Promise<void> = Promise.resolve();
+  private readonly holders = new AsyncLocalStorage<{ holds: boolean }>();
 
-  /** Resolves, when it is the caller's turn, with the function that ends the turn. */
+  /**
+   * Resolves, when it is the caller's turn, with the function that ends the turn.
+   *
+   * @throws SqliteNestedTransactionError when the turn is the caller's already
+   */
   async enter(): Promise<() => void> {
+    if (this.holders.getStore()?.holds) {
+      throw new SqliteNestedTransactionError(
+        'SQLite has one connection: work beside the open transaction would wait for itself. Use its manager.',
+      );
+    }
     const previous = this.tail;
     let leave!: () => void;
     this.tail = new Promise((resolve) => {
@@ -13,6 +28,16 @@ class Gate {
     });
     await previous;
     return leave;
+  }
+
+  /** Runs work whose caller has the turn. */
+  async holding<T>(work: () => Promise<T>): Promise<T> {
+    const holder = { holds: true };
+    try {
+      return await this.holders.run(holder, work);
+    } finally {
+      holder.holds = false;
+    }
   }
 }
 
@@ -29,15 +54,31 @@ export class SerialQueryRunners {
     private readonly createShared: () => QueryRunner,
   ) {}
 
+  /** `manager.transaction` with a function that is known to be inside. */
+  transaction(
+    original: (...args: unknown[]) => Promise<unknown>,
+    isolation: IsolationLevel | undefined,
+    run: Run,
+  ): Promise<unknown> {
+    const inside: Run = (manager) => this.gate.holding(() => run(manager));
+    return isolation === undefined ? original(inside) : original(isolation, inside);
+  }
+
   create(): QueryRunner {
     const gate = this.gate;
     const shared = this.createShared();
     let leave: (() => void) | undefined;
+    let released = false;
 
     const leaveWhenEnded = (): void => {
-      if (shared.isTransactionActive) return;
-      leave?.();
+      if (!leave || shared.isTransactionActive) return;
+      // What was left open inside must not make the next one a savepoint.
+      Reflect.set(shared, 'transactionDepth', 0);
+      leave();
       leave = undefined;
+    };
+    const assertUsable = (): void => {
+      if (released) throw new QueryRunnerAlreadyReleasedError();
     };
     const finish = (how: 'commitTransaction' | 'rollbackTransaction') => async (): Promise<void> => {
       try {
@@ -47,8 +88,10 @@ export class SerialQueryRunners {
         leaveWhenEnded();
       }
     };
-    const own: Partial<Record<keyof QueryRunner, unknown>> = {
+    const own: Record<PropertyKey, unknown> = {
+      [Symbol.asyncDispose]: Reflect.get(shared, Symbol.asyncDispose),
       startTransaction: async (...args: Parameters<QueryRunner['startTransaction']>): Promise<void> => {
+        assertUsable();
         leave ??= await gate.enter();
         try {
           await shared.startTransaction.apply(view, args);
@@ -59,6 +102,7 @@ export class SerialQueryRunners {
       commitTransaction: finish('commitTransaction'),
       rollbackTransaction: finish('rollbackTransaction'),
       query: async (...args: Parameters<QueryRunner['query']>): Promise<unknown> => {
+        assertUsable();
         if (leave) return shared.query(...args) as Promise<unknown>;
         const leaveAfter = await gate.enter();
         try {
@@ -68,22 +112,31 @@ export class SerialQueryRunners {
         }
       },
       release: async (): Promise<void> => {
-        if (leave && shared.isTransactionActive) await shared.rollbackTransaction();
-        leaveWhenEnded();
+        released = true;
+        if (!leave) return;
+        try {
+          Reflect.set(shared, 'transactionDepth', 1);
+          if (shared.isTransactionActive) await shared.rollbackTransaction();
+        } catch {
+          // It was ended by hand.
+        } finally {
+          Reflect.set(shared, 'isTransactionActive', false);
+          leaveWhenEnded();
+        }
       },
     };
     const view: QueryRunner = new Proxy(shared, {
       get(target, property, receiver): unknown {
         if (property === 'isTransactionActive') return leave !== undefined && target.isTransactionActive;
-        return property in own ? own[property as keyof QueryRunner] : Reflect.get(target, property, receiver);
+        return property in own ? own[property] : Reflect.get(target, property, receiver);
       },
       set(target, property, value): boolean {
-        if (property in own || property === 'manager') own[property as keyof QueryRunner] = value;
+        if (property in own || property === 'manager') own[property] = value;
         else Reflect.set(target, property, value);
         return true;
       },
     });
-    own.manager = this.dataSource.createEntityManager(view);
+    own['manager'] = this.dataSource.createEntityManager(view);
     return view;
   }
 }

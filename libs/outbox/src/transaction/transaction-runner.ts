@@ -93,6 +93,7 @@ export class TransactionRunner {
     const release = queryRunner.release.bind(queryRunner);
     // Whoever is given the transaction's query runner may release it, as their own; only its owner really does.
     queryRunner.release = () => Promise.resolve();
+    Reflect.set(queryRunner, Symbol.asyncDispose, () => Promise.resolve());
     let scope: TransactionScope;
     try {
       await queryRunner.startTransaction(options.isolation);
@@ -121,6 +122,12 @@ export class TransactionRunner {
   }
 
   private async commit(scope: TransactionScope): Promise<void> {
+    if (scope.hasEnded) {
+      // By hand, and COMMIT AND CHAIN has begun another one.
+      await this.rollBack(scope);
+      if (scope.isCommitted) return;
+      throw new TransactionDoomedError('The transaction was rolled back by hand.');
+    }
     await scope.queryRunner.commitTransaction();
     if (!scope.isCommitted) {
       throw new TransactionDoomedError('A transaction that was begun by hand inside this one was left open.');
@@ -135,6 +142,7 @@ export class TransactionRunner {
       Reflect.set(queryRunner, 'transactionDepth', 1);
       await queryRunner.rollbackTransaction();
     } catch (error) {
+      if (scope.hasEnded) return;
       // A connection that cannot roll back is broken, and then the database rolls back by itself.
       this.logger.warn(`ROLLBACK failed: ${error instanceof Error ? error.message : String(error)}`);
     }

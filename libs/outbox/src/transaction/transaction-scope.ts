@@ -1,3 +1,4 @@
+import { errorMonitor } from 'node:events';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { IsolationConflictError, SavepointConflictError, TransactionClosedError, TransactionDoomedError } from '../errors';
 import type { OutboxMessage } from '../event/message';
@@ -15,6 +16,10 @@ export type Flush = (queryRunner: QueryRunner, messages: readonly OutboxMessage[
 export interface ScopeOptions {
   readonly databaseType: DataSource['options']['type'];
   readonly isolation: IsolationLevel | undefined;
+  /** Whether the query runner serves this transaction alone: then it stays watched when the transaction has ended. */
+  readonly isOwned: boolean;
+  /** Whether the connection is still in a transaction, as far as its driver can tell. */
+  readonly isInTransaction: () => boolean;
   readonly flush: Flush;
   /** The branch of this transaction that calls, if it is one: code with an explicit manager is none. */
   readonly caller: () => Branch | undefined;
@@ -23,6 +28,7 @@ export interface ScopeOptions {
 }
 
 type Query = QueryRunner['query'];
+type Stream = QueryRunner['stream'];
 
 interface Savepoint {
   readonly name: string;
@@ -51,13 +57,15 @@ interface Failure {
  */
 export class TransactionScope {
   private readonly query: Query;
+  private readonly originalStream: Stream;
   private readonly messages: OutboxMessage[] = [];
   private readonly beforeFlush: (() => void)[] = [];
   private readonly afterCommit: TransactionHook[] = [];
   private readonly afterRollback: TransactionHook[] = [];
   private readonly savepoints: Savepoint[] = [];
   private failure: Failure | undefined;
-  private state: 'open' | 'closing' | 'committed' | 'rolled-back' = 'open';
+  /** `committing`: COMMIT is on its way, and what comes now would come after it. */
+  private state: 'open' | 'closing' | 'committing' | 'committed' | 'rolled-back' = 'open';
   private written = 0;
 
   constructor(
@@ -66,6 +74,8 @@ export class TransactionScope {
   ) {
     this.query = queryRunner.query.bind(queryRunner);
     queryRunner.query = this.send.bind(this) as Query;
+    this.originalStream = queryRunner.stream;
+    if (this.hasStreams) queryRunner.stream = this.stream.bind(this);
   }
 
   get isOpen(): boolean {
@@ -74,6 +84,10 @@ export class TransactionScope {
 
   get isCommitted(): boolean {
     return this.state === 'committed';
+  }
+
+  get hasEnded(): boolean {
+    return this.state === 'committed' || this.state === 'rolled-back';
   }
 
   /** @throws IsolationConflictError when the transaction was not begun at the level asked for */
@@ -130,9 +144,14 @@ export class TransactionScope {
 
   /** Sends a statement in this transaction. */
   async send(...args: Parameters<Query>): Promise<unknown> {
+    // Subscribers that are told of the end may go on with the connection.
+    if (this.hasEnded && this.options.caller()?.finishing) return this.query(...args);
     this.assertUsable();
     const command = parseTransactionCommand(args[0]);
     switch (command?.kind) {
+      case 'begin':
+        this.fail(new Error(`MySQL would commit at this statement: ${args[0].slice(0, 100)}`), null);
+        throw this.doomed();
       case 'commit':
         return this.commit(args);
       case 'rollback':
@@ -156,16 +175,32 @@ export class TransactionScope {
 
   private async commit(args: Parameters<Query>): Promise<unknown> {
     if (this.failure) throw this.doomed();
-    for (const hook of this.beforeFlush.splice(0)) hook();
-    if (this.messages.length > 0) {
+    const before = this.state;
+    try {
+      await this.writeMessages();
+      if (!this.failure) {
+        this.state = 'committing';
+        const result: unknown = await this.query(...args);
+        this.end('committed');
+        return result;
+      }
+    } catch (error) {
+      // A second COMMIT would succeed without the events.
+      this.fail(error, null);
+      this.state = before;
+      throw error;
+    }
+    throw this.doomed();
+  }
+
+  /** What is emitted while messages are written is written too. */
+  private async writeMessages(): Promise<void> {
+    while (this.beforeFlush.length > 0 || this.messages.length > 0) {
+      for (const hook of this.beforeFlush.splice(0)) hook();
       const messages = this.messages.splice(0);
-      await this.options.flush(this.queryRunner, messages);
+      if (messages.length > 0) await this.options.flush(this.queryRunner, messages);
       this.written += messages.length;
     }
-    if (this.failure) throw this.doomed();
-    const result: unknown = await this.query(...args);
-    this.end('committed');
-    return result;
   }
 
   private async rollback(args: Parameters<Query>): Promise<unknown> {
@@ -178,7 +213,10 @@ export class TransactionScope {
 
   private end(outcome: 'committed' | 'rolled-back'): void {
     this.state = outcome;
-    this.queryRunner.query = this.query;
+    if (!this.options.isOwned) {
+      this.queryRunner.query = this.query;
+      if (this.hasStreams) this.queryRunner.stream = this.originalStream;
+    }
     this.options.onEnd(this);
   }
 
@@ -205,15 +243,33 @@ export class TransactionScope {
   private async watched(args: Parameters<Query>, isRollbackTo = false): Promise<unknown> {
     try {
       const result: unknown = await this.query(...args);
-      if (hasLeftTransaction(result)) {
+      if (hasLeftTransaction(result) || !this.options.isInTransaction()) {
         this.fail(new Error(`This statement ended the transaction: ${args[0].slice(0, 100)}`), null);
       }
       return result;
     } catch (error) {
-      const effect = isRollbackTo ? 'transaction' : failureEffect(this.options.databaseType, error);
-      if (effect !== 'none') this.fail(error, effect === 'transaction' ? null : this.savepoints.length);
+      this.failedAt(error, isRollbackTo);
       throw error;
     }
+  }
+
+  private failedAt(error: unknown, isRollbackTo = false): void {
+    const isOver = isRollbackTo || !this.options.isInTransaction();
+    const effect = isOver ? 'transaction' : failureEffect(this.options.databaseType, error);
+    if (effect !== 'none') this.fail(error, effect === 'transaction' ? null : this.savepoints.length);
+  }
+
+  /** SQLite has none. */
+  private get hasStreams(): boolean {
+    return /mysql|mariadb|postgres/.test(this.options.databaseType);
+  }
+
+  /** A stream's statement is part of the transaction as any other. */
+  private async stream(...args: Parameters<Stream>): Promise<Awaited<ReturnType<Stream>>> {
+    this.assertUsable();
+    this.assertAlive();
+    const stream = await this.originalStream.apply(this.queryRunner, args);
+    return stream.on(errorMonitor, (error: unknown) => this.failedAt(error));
   }
 
   private fail(cause: unknown, depth: number | null): void {
@@ -233,7 +289,11 @@ export class TransactionScope {
   }
 
   private releaseFrom(name: string): void {
-    this.savepoints.length = Math.max(0, this.indexOf(name));
+    const index = Math.max(0, this.indexOf(name));
+    this.savepoints.length = index;
+    // The damage is now that of what is around the savepoint.
+    const { failure } = this;
+    if (failure && failure.depth !== null && failure.depth > index) this.failure = { ...failure, depth: index };
   }
 
   /** -1 when it was set before the scope began to watch. */
@@ -243,13 +303,15 @@ export class TransactionScope {
 
   private assertUsable(): void {
     const caller = this.options.caller();
-    if (caller ? !caller.isAlive : this.state !== 'open') {
+    const isOver = this.state === 'committing' || this.hasEnded;
+    if (isOver || (caller ? !caller.isAlive : this.state !== 'open')) {
       throw new TransactionClosedError(
         'This work belongs to a transaction, or a part of one, that has ended. Await it inside the transactional method.',
       );
     }
-    const owner = this.savepoints.at(-1)?.owner;
-    if (owner?.isAlive && caller && !caller.finishing && !caller.isWithin(owner)) {
+    // One that was gone back to stays on the list, without an owner.
+    const owner = this.savepoints.findLast(({ owner }) => owner?.isAlive)?.owner;
+    if (owner && caller && !caller.finishing && !caller.isWithin(owner)) {
       throw new SavepointConflictError(
         'Another branch of this transaction has a savepoint open, and could undo this work with its own. Run nested ' +
           'parts of one transaction one after the other.',
@@ -272,11 +334,12 @@ export class TransactionScope {
 
 /** mysql2 gives the server's status flags with each result that is not rows; flag 1 says "in a transaction". */
 function hasLeftTransaction(result: unknown): boolean {
-  return (
-    typeof result === 'object' &&
-    result !== null &&
-    'serverStatus' in result &&
-    typeof result.serverStatus === 'number' &&
-    (result.serverStatus & 1) === 0
-  );
+  if (typeof result !== 'object' || result === null) return false;
+  if (Array.isArray(result)) {
+    // The rows of a procedure, and last the result of its CALL.
+    return Array.isArray(result[0]) && hasLeftTransaction(result.at(-1));
+  }
+  // TypeORM's own kind of result, which query builders ask for.
+  if ('raw' in result && 'records' in result) return hasLeftTransaction(result.raw);
+  return 'serverStatus' in result && typeof result.serverStatus === 'number' && (result.serverStatus & 1) === 0;
 }
