@@ -97,6 +97,16 @@ describe('the TCP proxy', () => {
     expect(await answer).toBe('b');
   });
 
+  it('keeps answers back when the server is unheard', async () => {
+    const socket = await client();
+    await echo(socket, 'a');
+    proxy.set('unheard');
+    const answer = echo(socket, 'b');
+    await expect.poll(() => received).toBe('ab');
+    proxy.set('open');
+    expect(await answer).toBe('b');
+  });
+
   it('throws away what a sender that gave up had sent in a stall', async () => {
     const socket = await client();
     await echo(socket, 'a');

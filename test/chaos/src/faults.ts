@@ -95,10 +95,12 @@ export class Faults {
         return 'broker';
       case 'database-cut':
       case 'database-stall':
+      case 'database-unheard':
       case 'database-slow':
         return this.disturb(at(databaseProxies, target), kind, forMs, relay);
       case 'broker-cut':
       case 'broker-stall':
+      case 'broker-unheard':
       case 'broker-slow':
         return this.disturb(at(brokerProxies, target), kind, forMs, relay);
       case 'poison':
@@ -116,7 +118,7 @@ export class Faults {
     const name = `proxy ${proxy.port}`;
     if (this.busy.has(name)) return undefined;
     this.busy.add(name);
-    const modes: Partial<Record<string, ProxyMode>> = { cut: 'cut', stall: 'stalled', slow: 'slow' };
+    const modes: Partial<Record<string, ProxyMode>> = { cut: 'cut', stall: 'stalled', unheard: 'unheard', slow: 'slow' };
     proxy.set(modes[kind.split('-')[1] ?? ''] ?? 'open');
     await sleep(forMs);
     proxy.set('open');

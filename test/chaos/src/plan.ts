@@ -16,6 +16,8 @@ export const FAULT_WEIGHTS = {
   'database-cut': 2,
   /** A relay's connections to the database carry nothing for a while, and break or recover. */
   'database-stall': 2,
+  /** The database gets what a relay says, and its answers do not arrive. */
+  'database-unheard': 1.5,
   /** A relay's host dies: the relay is gone, and the database hears nothing of it. */
   'host-loss': 1,
   /** What a relay and the database say to each other comes late. */
@@ -26,6 +28,7 @@ export const FAULT_WEIGHTS = {
   'broker-restart': 0.25,
   'broker-cut': 2,
   'broker-stall': 2,
+  'broker-unheard': 2,
   'broker-slow': 2,
   /** SIGKILL of a writer; a new one takes its place. */
   'writer-kill': 1,

@@ -6,9 +6,10 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
  * - `cut`: connections are broken off, new ones refused.
  * - `stalled`: connections stand, nothing passes. What waits for a side that has gone is thrown away, as a network
  *   without the sender would not deliver it either.
+ * - `unheard`: the server gets everything, its answers do not pass.
  * - `slow`: each chunk comes late.
  */
-export type ProxyMode = 'open' | 'cut' | 'stalled' | 'slow';
+export type ProxyMode = 'open' | 'cut' | 'stalled' | 'unheard' | 'slow';
 
 const LATEST_MS = 400;
 /** More than this is not taken in advance from a sender. */
@@ -96,8 +97,8 @@ class Pair {
     private readonly server: Socket,
     mode: () => ProxyMode,
   ) {
-    this.there = new Lane(client, server, mode);
-    this.back = new Lane(server, client, mode);
+    this.there = new Lane(client, server, () => (mode() === 'unheard' ? 'open' : mode()));
+    this.back = new Lane(server, client, () => (mode() === 'unheard' ? 'stalled' : mode()));
     for (const socket of [client, server]) {
       socket.on('error', () => this.breakOff());
       socket.on('close', (hadError) => {
