@@ -61,6 +61,11 @@ export function childConfig(): ChildConfig {
   return JSON.parse(text) as ChildConfig;
 }
 
+/** The 3 of `writer-3.1`. */
+export function placeIndex(name: string): number {
+  return Number(/\d+/.exec(name)?.[0] ?? 0);
+}
+
 export function tell(message: ChildMessage): void {
   process.send?.(message);
 }

@@ -5,7 +5,7 @@ import { NestFactory } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { OutboxModule } from 'nestjs-transactional-outbox';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
-import { childConfig, RELAY_OPTIONS, tell } from './child-config.js';
+import { childConfig, placeIndex, RELAY_OPTIONS, tell } from './child-config.js';
 
 /** A standalone relay, whose roads to the database and to the broker lead through proxies. */
 const config = childConfig();
@@ -18,6 +18,8 @@ const { broker, brokerProxy } = config;
       publisher: kafkaPublisher({
         clientId: config.name,
         brokers: [`${broker.host}:${broker.port}`],
+        // Both kinds of producer, each at every second relay.
+        idempotent: placeIndex(config.name) % 2 === 1,
         // Wherever the broker says that it is, this relay goes through its proxy.
         socketFactory: ({ host, port, onConnect }) => connect(brokerProxy ?? { host, port }, onConnect),
       }),

@@ -5,7 +5,7 @@ import { NestFactory } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { OutboxModule } from 'nestjs-transactional-outbox';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
-import { childConfig, LOCKED_KEYS, OWN_KEYS, type ParentMessage, tell, UNLOCKED_KEYS } from './child-config.js';
+import { childConfig, LOCKED_KEYS, OWN_KEYS, type ParentMessage, placeIndex, tell, UNLOCKED_KEYS } from './child-config.js';
 import { CommitClock } from './commit-clock.js';
 import { LedgerMoved, LedgerNoted, LedgerSeen, POISON_BYTES } from './events.js';
 import { type Draft, LedgerService, MeantToFail } from './ledger.service.js';
@@ -120,14 +120,10 @@ function drawTransaction(random: Random): Transaction {
     case 'apart': {
       const outer = several(random, 2);
       // A key that no other transaction of another writer waits for: the outer transaction waits for the inner one.
-      const own = { ...draft(random, OWN_KEYS), key: OWN_KEYS[ownKeyIndex()] ?? null };
+      const own = { ...draft(random, OWN_KEYS), key: OWN_KEYS[placeIndex(config.name) % OWN_KEYS.length] ?? null };
       return { kind, run: () => ledger.failAround(outer, own), undone: outer };
     }
   }
-}
-
-function ownKeyIndex(): number {
-  return Number(/\d+/.exec(config.name)?.[0] ?? 0) % OWN_KEYS.length;
 }
 
 function several(random: Random, count: number): Draft[] {
