@@ -14,7 +14,7 @@ import { Topics } from '../../apps/shop/src/topics.js';
 import { KafkaBroker } from '../publish/kafka-broker';
 import { SERVERS } from '../setup/databases';
 import { freshDatabaseUrl } from './database-url';
-import { eventually } from './eventually';
+import { PATIENT } from './patience';
 
 // Before the apps are imported: topics that no other test has.
 vi.hoisted(() => {
@@ -33,7 +33,7 @@ beforeAll(async () => {
   await createTopics('end-to-end', kafka.brokers);
 });
 afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
+  for (const end of ends.splice(0).toReversed()) await end();
 });
 afterAll(async () => {
   await Promise.all(Object.values(Topics).map((topic) => kafka.deleteTopic(topic)));
@@ -81,8 +81,8 @@ it.each(SERVERS)('from HTTP over %s and Kafka to the stock: each order once, eac
     const [row] = await dataSource.query<{ count: string }[]>(`SELECT COUNT(*) AS count FROM ${table}`);
     return Number(row?.count);
   };
-  await eventually(() => count('reservation')).toBe(ORDERS);
-  await eventually(() => count('outbox_pending')).toBe(0);
+  await expect.poll(() => count('reservation'), PATIENT).toBe(ORDERS);
+  await expect.poll(() => count('outbox_pending'), PATIENT).toBe(0);
 
   const created = (await kafka.read(Topics.orders)).filter(({ key }) => placed.has(key ?? ''));
   expect(created.map(({ key }) => key).sort()).toEqual([...placed.keys()].sort());
@@ -103,7 +103,7 @@ describe('Kafka away at boot', () => {
     const orders = await startApp(OrdersApp.of({ port: 0, databaseUrl, brokers: [NOBODY], relay: true }));
     await request(orders.getHttpServer()).post('/orders').send({ productId: 'tea', quantity: 1 }).expect(201);
     const health = () => request(orders.getHttpServer()).get('/health').expect(200);
-    await eventually(async () => (await health()).body as unknown).toMatchObject({
+    await expect.poll(async () => (await health()).body as unknown, PATIENT).toMatchObject({
       status: 'degraded',
       backlog: { pending: 1 },
       relay: { running: true, trouble: { stage: 'broker' } },

@@ -1,6 +1,6 @@
 import { InMemoryBroker } from 'nestjs-transactional-outbox/in-memory';
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from './eventually';
+import { PATIENT } from './patience';
 import { TestShop } from './shop';
 
 describe('health', () => {
@@ -17,7 +17,7 @@ describe('health', () => {
     shop = await TestShop.open();
     await shop.place('tea', 1);
     await shop.settled();
-    await eventually(status).toBe('up');
+    await expect.poll(status, PATIENT).toBe('up');
   });
 
   it('is degraded while the broker is away: the app starts, takes orders and catches up later', async () => {
@@ -25,13 +25,13 @@ describe('health', () => {
     broker.fail('outage');
     shop = await TestShop.open(broker);
     await shop.place('tea', 1);
-    await eventually(status).toBe('degraded');
+    await expect.poll(status, PATIENT).toBe('degraded');
     const { body } = await shop.http().get('/health').expect(200);
     expect(body).toMatchObject({ backlog: { pending: 1 }, relay: { running: true, trouble: { stage: 'broker' } } });
 
     broker.heal();
     await shop.settled();
-    await eventually(status).toBe('up');
+    await expect.poll(status, PATIENT).toBe('up');
     expect(broker.records('orders')).toHaveLength(1);
     expect(await shop.count('reservation')).toBe(1);
   });

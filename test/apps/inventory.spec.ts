@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Reservation } from '../../apps/inventory/src/reservation.entity.js';
 import { StockItem } from '../../apps/inventory/src/stock-item.entity.js';
-import { eventually } from './eventually';
+import { PATIENT } from './patience';
 import { TestShop } from './shop';
 
 describe('inventory', () => {
@@ -44,7 +44,7 @@ describe('inventory', () => {
   it('reserves once when the relay loses an answer and sends again', async () => {
     shop.broker.loseAnswers(1);
     await shop.place('tea', 3);
-    await eventually(() => shop.broker.records('orders').length).toBe(2);
+    await expect.poll(() => shop.broker.records('orders').length, PATIENT).toBe(2);
     await shop.settled();
 
     expect(new Set(shop.broker.records('orders').map(({ headers }) => headers['id'])).size).toBe(1);

@@ -15,7 +15,7 @@ describe.each(SERVERS)('ormconfig.ts on %s', (name) => {
 
   afterEach(async () => {
     vi.unstubAllEnvs();
-    for (const end of ends.splice(0).reverse()) await end();
+    for (const end of ends.splice(0).toReversed()) await end();
   });
 
   it('has migrations that make what the entities say, and can be reverted', async () => {

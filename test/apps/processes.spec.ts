@@ -6,7 +6,7 @@ import { DataSource } from 'typeorm';
 import { afterEach, describe, expect, it } from 'vitest';
 import { databaseOptions } from '../../apps/shop/src/database.js';
 import { freshDatabaseUrl } from './database-url';
-import { eventually } from './eventually';
+import { PATIENT } from './patience';
 
 /** An app as it is started in production: the built file, and what the environment says. */
 class App {
@@ -37,7 +37,7 @@ describe('apps as processes', () => {
   const ends: (() => unknown)[] = [];
 
   afterEach(async () => {
-    for (const end of ends.splice(0).reverse()) await end();
+    for (const end of ends.splice(0).toReversed()) await end();
   });
 
   it.each(['orders', 'inventory', 'relay'])('%s says in plain lines what its environment lacks', async (name) => {
@@ -55,7 +55,7 @@ describe('apps as processes', () => {
 
     const relay = new App('relay', { DATABASE_URL: url, KAFKA_BROKERS: process.env['OUTBOX_KAFKA_BROKERS'] ?? '' });
     ends.push(() => relay.signal('SIGKILL'));
-    await eventually(() => relay.output).toContain('Relay started');
+    await expect.poll(() => relay.output, PATIENT).toContain('Relay started');
     relay.signal('SIGTERM');
     expect(await relay.exitCode()).toBe(0);
   });

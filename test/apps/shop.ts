@@ -5,10 +5,11 @@ import { OutboxModule } from 'nestjs-transactional-outbox';
 import { InMemoryBroker } from 'nestjs-transactional-outbox/in-memory';
 import request from 'supertest';
 import { DataSource } from 'typeorm';
+import { vi } from 'vitest';
 import { InventoryModule } from '../../apps/inventory/src/inventory.module.js';
 import { OrdersModule } from '../../apps/orders/src/orders.module.js';
 import { HealthModule } from '../../apps/shop/src/health.module.js';
-import { eventually } from './eventually';
+import { PATIENT } from './patience';
 
 /** The modules of the sample apps in one process, with nothing from outside. */
 export class TestShop {
@@ -54,10 +55,11 @@ export class TestShop {
 
   /** Until everything is sent and handled. */
   async settled(): Promise<void> {
-    await eventually(async () => {
+    const sent = async (): Promise<boolean> => {
       await this.broker.idle();
-      return this.count('outbox_pending');
-    }).toBe(0);
+      return (await this.count('outbox_pending')) === 0;
+    };
+    await vi.waitUntil(sent, PATIENT);
     await this.broker.idle();
   }
 

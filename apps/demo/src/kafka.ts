@@ -30,7 +30,8 @@ try {
     await world.remove();
   }
 } catch (error) {
-  console.error(error);
+  if (interruption.signal.aborted) narrator.say('Interrupted.');
+  else console.error(error);
 } finally {
   if (started.length > 0) await down(started);
 }

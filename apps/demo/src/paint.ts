@@ -10,6 +10,6 @@ export interface Paint {
 /** See https://no-color.org for the variable. */
 export function paintFor(stream: { readonly isTTY?: boolean }, variables: NodeJS.ProcessEnv): Paint {
   const coloured = stream.isTTY === true && !variables['NO_COLOR'];
-  const with_ = (code: number) => (text: string) => (coloured ? `\u001b[${code}m${text}\u001b[0m` : text);
-  return { bold: with_(1), dim: with_(2), green: with_(32), red: with_(31), cyan: with_(36) };
+  const colour = (code: number) => (text: string) => (coloured ? `\u001b[${code}m${text}\u001b[0m` : text);
+  return { bold: colour(1), dim: colour(2), green: colour(32), red: colour(31), cyan: colour(36) };
 }

@@ -9,7 +9,7 @@ export class CreateShopTables1764633600000 implements MigrationInterface {
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    for (const table of tables(queryRunner).reverse()) await queryRunner.dropTable(table, true);
+    for (const table of tables(queryRunner).toReversed()) await queryRunner.dropTable(table, true);
   }
 }
 

@@ -37,7 +37,7 @@ export class AppProcess {
 
   /** Calls back when the process ends and nobody asked for it. */
   onFailure(callback: (error: Error) => void): void {
-    void this.exited.then(() => {
+    this.child.once('close', () => {
       if (!this.ending) callback(new Error(`${this.name} ended by itself.`));
     });
   }

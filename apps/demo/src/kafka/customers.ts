@@ -5,8 +5,9 @@ export interface CustomersOptions {
   readonly url: string;
   /** Valid orders to be placed. */
   readonly orders: number;
-  /** Called after each accepted order. */
-  readonly onAccepted: (accepted: number) => void;
+  /** Called after each accepted order; while it takes its time, the other customers go on. */
+  readonly onAccepted: (accepted: number) => Promise<void>;
+  readonly signal: AbortSignal;
 }
 
 export interface Answers {
@@ -23,7 +24,7 @@ const CUSTOMERS = 8;
 const GOOD_ORDERS = 25;
 
 /** Many customers over HTTP, some of whom order nonsense. */
-export async function customersOrder({ url, orders, onAccepted }: CustomersOptions): Promise<Answers> {
+export async function customersOrder({ url, orders, onAccepted, signal }: CustomersOptions): Promise<Answers> {
   const products = Object.keys(FIRST_DELIVERY);
   const unexpected: string[] = [];
   let next = 0;
@@ -35,6 +36,7 @@ export async function customersOrder({ url, orders, onAccepted }: CustomersOptio
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
+      signal,
     });
     const text = await response.text();
     if (response.status !== expected) unexpected.push(`${response.status} ${text}`);
@@ -45,7 +47,7 @@ export async function customersOrder({ url, orders, onAccepted }: CustomersOptio
     while (next < orders) {
       const number = next++;
       const productId = products[number % products.length];
-      if (await post({ productId, quantity: 1 + (number % 3) }, 201)) onAccepted((accepted += 1));
+      if (await post({ productId, quantity: 1 + (number % 3) }, 201)) await onAccepted((accepted += 1));
       if (number % GOOD_ORDERS === 0 && (await post({ productId, quantity: -1 }, 400))) turnedAway += 1;
     }
   };

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { DataSource } from 'typeorm';
 import { dataSource as shopDataSource } from '../../../../ormconfig.js';
 import { createTopics } from '../../../shop/src/create-topics.js';
@@ -41,29 +42,31 @@ export async function playKafkaRun(context: RunContext): Promise<void> {
 class KafkaRun {
   private readonly processes: AppProcess[] = [];
   private readonly auditor: Auditor;
-  private end!: (error: Error) => void;
-  private readonly ended = new Promise<never>((_, reject) => {
-    this.end = reject;
-  });
+  /** Aborted when an app ends by itself or the run is interrupted, with the reason; and when it is over. */
+  private readonly end = new AbortController();
 
   constructor(
     private readonly context: RunContext,
     private readonly dataSource: DataSource,
   ) {
     this.auditor = new Auditor(context.world);
-    context.signal.addEventListener('abort', () => this.end(new Error('Interrupted.')));
+    context.signal.addEventListener('abort', () => this.end.abort(new Error('Interrupted.')));
   }
 
   async play(): Promise<void> {
+    const { signal } = this.end;
+    const ended = once(signal, 'abort').then(() => signal.throwIfAborted());
     try {
-      await Promise.race([this.playOut(), this.ended]);
+      await Promise.race([this.playOut(), ended]);
     } catch (error) {
+      if (this.context.signal.aborted) throw error;
       for (const app of this.processes) this.context.narrator.line(`\n${app.lastWords}`);
       throw error;
     }
   }
 
   async close(): Promise<void> {
+    this.end.abort();
     await Promise.all(this.processes.map((app) => app.stop()));
     await this.auditor.stop();
   }
@@ -97,17 +100,14 @@ class KafkaRun {
   }
 
   /** Halfway the relay is killed, and another takes over while customers go on ordering. */
-  private async serveCustomers(url: string): Promise<Answers> {
-    let takeover: Promise<void> | undefined;
-    const onAccepted = (accepted: number): void => {
-      if (accepted === ORDERS / 2) takeover = this.killRelay();
+  private serveCustomers(url: string): Promise<Answers> {
+    const onAccepted = async (accepted: number): Promise<void> => {
+      if (accepted === ORDERS / 2) await this.replaceRelay();
     };
-    const answered = await customersOrder({ url, orders: ORDERS, onAccepted });
-    await takeover;
-    return answered;
+    return customersOrder({ url, orders: ORDERS, onAccepted, signal: this.end.signal });
   }
 
-  private async killRelay(): Promise<void> {
+  private async replaceRelay(): Promise<void> {
     const relay = this.processes.find(({ name }) => name === 'relay');
     await relay?.kill();
     this.context.checklist.check('signal that ended the first relay', 'SIGKILL', relay?.endedBy ?? 'none');
@@ -125,8 +125,10 @@ class KafkaRun {
   }
 
   private spawn(name: AppProcess['name'], variables: Readonly<Record<string, string>> = {}): void {
+    // What is started after the end would outlive the demo.
+    this.end.signal.throwIfAborted();
     const app = new AppProcess(name, { ...this.context.world.variables, OUTBOX_RELAY: 'off', ...variables });
-    app.onFailure((error) => this.end(error));
+    app.onFailure((error) => this.end.abort(error));
     this.processes.push(app);
   }
 }
