@@ -25,7 +25,7 @@ const stageRules = Object.entries(MAY_IMPORT).map(([stage, allowed]) => ({
 module.exports = {
   forbidden: [
     ...stageRules,
-    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
     {
       name: 'no-orphans',
       severity: 'error',
@@ -49,7 +49,7 @@ module.exports = {
       name: 'no-undeclared-packages',
       severity: 'error',
       from: { path: SOURCE, pathNot: '\\.spec\\.ts$' },
-      to: { dependencyTypes: ['npm-no-pkg', 'unknown', 'undetermined'] },
+      to: { dependencyTypes: ['npm-no-pkg', 'unknown', 'undetermined'], dependencyTypesNot: ['npm-peer'] },
     },
   ],
   options: {

@@ -67,7 +67,8 @@ describe.each(DATABASES)('propagation on %s', (database) => {
               .catch((error: unknown) => error);
             if (!outerOk) throw new Error('outer');
           });
-          await (outerOk ? outer : expect(outer).rejects.toThrow('outer'));
+          if (outerOk) await outer;
+          else await expect(outer).rejects.toThrow('outer');
 
           if (refusedBySqlite) expect(inner).toMatchObject({ code: 'OUTBOX_SQLITE_NESTED_TRANSACTION' });
           else if (expected.error) expect(inner).toMatchObject({ code: expected.error });

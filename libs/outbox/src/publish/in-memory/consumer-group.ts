@@ -1,4 +1,4 @@
-import { GroupMember } from './group-member';
+import type { GroupMember } from './group-member';
 import { PartitionReader } from './partition-reader';
 import type { StoredRecord, TopicLog } from './topic-log';
 
