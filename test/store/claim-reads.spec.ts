@@ -121,7 +121,7 @@ describe.each(SERVERS)(`what a claim reads on %s, with ${MANY} sent rows beside`
       await settle({ sent: taken?.messages ?? [] });
       // PostgreSQL has forgotten what an ended transaction read; there the plan must do.
       if (database !== 'postgres') expect((await connection.reads()) - beforeSettle - (await connection.overhead())).toBeLessThanOrEqual(BOUND);
-      for (const { sql, parameters } of [...connection.statements]) {
+      for (const { sql, parameters } of connection.statements) {
         const plan = await connection.explain(sql, parameters);
         expect(plan).not.toMatch(/Seq Scan on (outbox_pending|outbox_message|outbox_held)|Sort|filesort/);
         expect(plan).not.toMatch(/table=[pmht]\b.*type=(ALL|index)\b/);

@@ -14,6 +14,8 @@ const OLDEST = { mysql: [5, 7, 7], mariadb: [10, 2, 3], postgres: [13, 0, 0] } a
 const SKIP_LOCKED = { mysql: [8, 0, 1], mariadb: [10, 6, 0] } as const;
 /** Oldest version with a binary collation that does not pad. */
 const NO_PAD = { mysql: [8, 0, 17], mariadb: [10, 2, 3] } as const;
+/** Oldest versions with JSON_TABLE. */
+const JSON_TABLE = { mysql: [8, 0, 4], mariadb: [10, 6, 0] } as const;
 
 /**
  * The dialect of the server that answers, which need not be the one that the driver is named after.
@@ -30,6 +32,7 @@ export async function detectDialect(options: DataSource['options'], sql: Sql, na
       const capabilities = {
         skipLocked: isAtLeast(version, SKIP_LOCKED[name]),
         noPad: isAtLeast(version, NO_PAD[name]),
+        jsonTable: isAtLeast(version, JSON_TABLE[name]),
       };
       return mysqlDialect(name, names, capabilities);
     }

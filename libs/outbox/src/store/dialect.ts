@@ -1,4 +1,5 @@
 import type { OutboxMessage } from '../event/message';
+import type { Key, KeyedTable, Statement } from './key-deletes';
 import type { TableNames } from './tables';
 
 /** Sends statements: a query runner, or a data source where no transaction is needed. */
@@ -53,10 +54,11 @@ export interface Dialect {
   /** Gives lanes back, after the transaction has ended, where that did not do it. */
   unlockLanes(sql: Sql, lanes: readonly number[]): Promise<void>;
   /**
-   * The heads of statements that reach rows of the table, called `t`, by primary key only: on a small table a scan
-   * looks cheaper to MySQL, and it would wait for rows that others have locked.
+   * Deletes rows, called `t`, that have the given keys and fulfil the condition. On MySQL and MariaDB it must reach
+   * them one by one: on a small table a scan looks cheaper to them, and would wait for rows that others have locked.
    */
-  deleteByKey(table: string): string;
+  deleteByKey(table: KeyedTable, keys: readonly Key[], condition?: string): Statement;
+  /** The head of an UPDATE that reaches rows of the table, called `t`, by primary key only, for the same reason. */
   updateByKey(table: string): string;
   /** What makes an INSERT into the hold table replace the time and the state of a hold that is there. */
   readonly replaceHold: string;
@@ -133,16 +135,4 @@ export function quotedTables(tables: TableNames, quote: (name: string) => string
 /** `lanes` numbers from 0, as rows of a VALUES list. */
 export function numberRows(count: number): string {
   return Array.from({ length: count }, (_, index) => `(${index})`).join(', ');
-}
-
-/** Most ids of one IN list: MariaDB makes a subquery of a longer one, and may then read the whole table. */
-const IDS_PER_LIST = 500;
-
-/** The condition that a column is one of many ids. */
-export function idIn(column: string, ids: readonly string[]): string {
-  const lists: string[] = [];
-  for (let start = 0; start < ids.length; start += IDS_PER_LIST) {
-    lists.push(`${column} IN (${ids.slice(start, start + IDS_PER_LIST).join(', ')})`);
-  }
-  return `(${lists.join(' OR ')})`;
 }

@@ -1,6 +1,5 @@
-import { groupBy } from '../event/group-by';
 import type { ChangingSql } from './connection';
-import { type Dialect, idIn } from './dialect';
+import type { Dialect } from './dialect';
 import { type HoldPlace, placeName } from './order-key';
 
 /** Rows of one statement that names each with its values. */
@@ -60,17 +59,11 @@ export async function moveToHeld(sql: ChangingSql, dialect: Dialect, rows: reado
 export async function removeHeld(sql: ChangingSql, dialect: Dialect, rows: readonly HeldRow[]): Promise<number> {
   let removed = 0;
   for (const part of partsOf(rows)) {
-    const groups = [...groupBy(part, ({ place }) => placeName(place)).values()];
-    const parameters: string[] = [];
-    const conditions = groups.map((group) => {
-      const place = group[0]?.place;
-      parameters.push(place?.topic ?? '', place?.key ?? '');
-      return `(t.lane = ${place?.lane} AND t.topic = ? AND t.message_key = ? AND ${idIn('t.id', group.map(({ id }) => id))})`;
-    });
-    removed += await sql.change(
-      dialect.bind(`${dialect.deleteByKey(dialect.tables.held)} WHERE ${conditions.join(' OR ')}`),
-      parameters,
+    const { sql: statement, parameters } = dialect.deleteByKey(
+      'held',
+      part.map(({ id, place }) => [place.lane, place.topic, place.key, id]),
     );
+    removed += await sql.change(dialect.bind(statement), parameters);
   }
   return removed;
 }
@@ -81,13 +74,12 @@ export async function releaseHolds(sql: ChangingSql, dialect: Dialect, places: r
   for (const part of partsOf(places)) {
     const which = part.map(({ lane }) => `(t.lane = ${lane} AND t.topic = ? AND t.message_key = ?)`).join(' OR ');
     const parameters = part.flatMap(({ topic, key }) => [topic, key]);
-    await sql.query(
-      bind(
-        `${deleteByKey(tables.hold)} WHERE (${which}) AND NOT EXISTS (SELECT 1 FROM ${tables.held} w
-         WHERE w.lane = t.lane AND w.topic = t.topic AND w.message_key = t.message_key)`,
-      ),
-      parameters,
+    const emptied = deleteByKey(
+      'hold',
+      part.map(({ lane, topic, key }) => [lane, topic, key]),
+      `NOT EXISTS (SELECT 1 FROM ${tables.held} w WHERE w.lane = t.lane AND w.topic = t.topic AND w.message_key = t.message_key)`,
     );
+    await sql.query(bind(emptied.sql), emptied.parameters);
     await sql.query(bind(`${updateByKey(tables.hold)} SET retry_at = ${now} WHERE ${which}`), parameters);
   }
 }

@@ -1,5 +1,6 @@
 import { slotOf } from '../event/hash';
-import { type Dialect, idIn, type Sql } from './dialect';
+import type { Dialect, Sql } from './dialect';
+import { idIn } from './key-deletes';
 import { holdKey, placeName, placeOf } from './order-key';
 
 /** `lost`: the message waits nowhere, and nobody says that it was sent. It never happens unless tables were edited. */

@@ -11,6 +11,7 @@ import {
   quotedTables,
   type Sql,
 } from './dialect';
+import { hasKey, type Key, type KeyedTable, type Statement } from './key-deletes';
 import type { TableNames } from './tables';
 
 /** How long a copy of a message waits for another, in terms of lock_timeout. As long as InnoDB waits by default. */
@@ -87,7 +88,10 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
       // The end of the transaction did it.
     },
 
-    deleteByKey: (table) => `DELETE FROM ${table} AS t`,
+    deleteByKey(table: KeyedTable, keys: readonly Key[], condition?: string): Statement {
+      const { sql, parameters } = hasKey(table, keys);
+      return { sql: `DELETE FROM ${tables[table]} AS t WHERE ${sql}${condition === undefined ? '' : ` AND ${condition}`}`, parameters };
+    },
     updateByKey: (table) => `UPDATE ${table} AS t`,
     replaceHold: 'ON CONFLICT (lane, topic, message_key) DO UPDATE SET retry_at = excluded.retry_at, state = excluded.state',
 

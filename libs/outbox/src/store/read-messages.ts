@@ -1,5 +1,6 @@
 import type { ClaimedMessage } from './claim';
-import { type Dialect, idIn, type Sql } from './dialect';
+import type { Dialect, Sql } from './dialect';
+import { idIn } from './key-deletes';
 import type { Ref } from './refs';
 
 interface Row {

@@ -1,8 +1,8 @@
-import { groupBy } from '../event/group-by';
 import { type ClaimedMessage, ClaimLostError, type ParkedMessage, type RefusedMessage, type Settlement } from './claim';
 import type { ChangingSql } from './connection';
-import { type Dialect, idIn } from './dialect';
+import type { Dialect } from './dialect';
 import { type HeldRow, holdAll, moveToHeld, type NewHold, releaseHolds, removeHeld } from './hold';
+import { idIn } from './key-deletes';
 import { type HoldPlace, holdKey, placeName, placeOf } from './order-key';
 import type { Waiters } from './read-heads';
 import type { Ref } from './refs';
@@ -90,10 +90,8 @@ async function removeAll(
 
 async function removePending(sql: ChangingSql, dialect: Dialect, refs: readonly Ref[]): Promise<number> {
   if (refs.length === 0) return 0;
-  const conditions = [...groupBy(refs, ({ lane }) => lane)].map(
-    ([lane, inLane]) => `(t.lane = ${lane} AND ${idIn('t.id', inLane.map(({ id }) => id))})`,
-  );
-  return sql.change(`${dialect.deleteByKey(dialect.tables.pending)} WHERE ${conditions.join(' OR ')}`);
+  const { sql: statement, parameters } = dialect.deleteByKey('pending', refs.map(({ lane, id }) => [lane, id]));
+  return sql.change(dialect.bind(statement), parameters);
 }
 
 /** The attempt is counted where everybody can see it. */

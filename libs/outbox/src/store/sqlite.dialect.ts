@@ -8,6 +8,7 @@ import {
   quotedTables,
   type Sql,
 } from './dialect';
+import { hasKey, type Key, type KeyedTable, type Statement } from './key-deletes';
 import type { TableNames } from './tables';
 
 const NOW = `strftime('%Y-%m-%d %H:%M:%f', 'now')`;
@@ -56,7 +57,10 @@ export function sqliteDialect(names: TableNames): Dialect {
       // Nothing is locked.
     },
 
-    deleteByKey: (table) => `DELETE FROM ${table} AS t`,
+    deleteByKey(table: KeyedTable, keys: readonly Key[], condition?: string): Statement {
+      const { sql, parameters } = hasKey(table, keys);
+      return { sql: `DELETE FROM ${tables[table]} AS t WHERE ${sql}${condition === undefined ? '' : ` AND ${condition}`}`, parameters };
+    },
     updateByKey: (table) => `UPDATE ${table} AS t`,
     replaceHold: 'ON CONFLICT (lane, topic, message_key) DO UPDATE SET retry_at = excluded.retry_at, state = excluded.state',
     sessionSettings: () => [],

@@ -1,5 +1,6 @@
 import type { ChangingSql } from './connection';
-import { type Dialect, idIn } from './dialect';
+import type { Dialect } from './dialect';
+import { idIn } from './key-deletes';
 
 /**
  * What becomes of the log's row of a message that was sent: `mark` writes status 1 and the time into it, `delete`
@@ -18,7 +19,7 @@ const BATCHES = 4;
  * @returns how many messages; 0 when there is nothing left
  */
 export async function sweep(sql: ChangingSql, dialect: Dialect, mode: SettleMode): Promise<number> {
-  const { tables, idText, now, deleteByKey, updateByKey, forUpdateSkipLocked } = dialect;
+  const { tables, bind, idText, now, deleteByKey, updateByKey, forUpdateSkipLocked } = dialect;
   const batches = (await sql.query(
     `SELECT ${idText('s.id')} AS batch, s.ids AS ids FROM ${tables.settled} s ORDER BY s.id LIMIT ${BATCHES} ${forUpdateSkipLocked}`,
   )) as { batch: string; ids: string }[];
@@ -27,16 +28,20 @@ export async function sweep(sql: ChangingSql, dialect: Dialect, mode: SettleMode
     const ids = list.split(',').filter((id) => /^\d+$/.test(id));
     swept += ids.length;
     if (ids.length === 0) continue;
-    await sql.query(
-      mode === 'delete'
-        ? `${deleteByKey(tables.message)} WHERE ${idIn('t.id', ids)} AND t.status = 0`
-        : `${updateByKey(tables.message)} SET status = 1, updated_at = ${now}, next_retry_at = NULL,
-           sent_at = (SELECT s.settled_at FROM ${tables.settled} s WHERE s.id = ${batch})
-           WHERE ${idIn('t.id', ids)} AND t.status = 0`,
-    );
+    if (mode === 'delete') {
+      const { sql: statement, parameters } = deleteByKey('message', ids.map((id) => [id]), 't.status = 0');
+      await sql.query(bind(statement), parameters);
+    } else {
+      await sql.query(
+        `${updateByKey(tables.message)} SET status = 1, updated_at = ${now}, next_retry_at = NULL,
+         sent_at = (SELECT s.settled_at FROM ${tables.settled} s WHERE s.id = ${batch})
+         WHERE ${idIn('t.id', ids)} AND t.status = 0`,
+      );
+    }
   }
   if (batches.length > 0) {
-    await sql.query(`${deleteByKey(tables.settled)} WHERE ${idIn('t.id', batches.map(({ batch }) => batch))}`);
+    const { sql: statement, parameters } = deleteByKey('settled', batches.map(({ batch }) => [batch]));
+    await sql.query(bind(statement), parameters);
   }
   return swept;
 }

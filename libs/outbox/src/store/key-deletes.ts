@@ -1,0 +1,56 @@
+import { groupBy } from '../event/group-by';
+import type { TableNames } from './tables';
+
+/** Tables that rows are deleted from by primary key, with its columns. */
+export const KEY_COLUMNS = {
+  message: ['id'],
+  pending: ['lane', 'id'],
+  hold: ['lane', 'topic', 'message_key'],
+  held: ['lane', 'topic', 'message_key', 'id'],
+  settled: ['id'],
+} as const satisfies Partial<Record<keyof TableNames, readonly KeyColumn[]>>;
+
+export type KeyColumn = 'lane' | 'topic' | 'message_key' | 'id';
+export type KeyedTable = keyof typeof KEY_COLUMNS;
+/** A primary key, in the order of its columns. */
+export type Key = readonly (string | number)[];
+
+export interface Statement {
+  readonly sql: string;
+  readonly parameters: string[];
+}
+
+/** Most values of one IN list: MariaDB makes a subquery of a longer one, and may then read the whole table. */
+const VALUES_PER_LIST = 500;
+
+/** The condition that a column is one of many ids. */
+export function idIn(column: string, ids: readonly string[]): string {
+  return isOneOf(column, ids);
+}
+
+/** The condition that a row, called `t`, is one of those with the given keys. */
+export function hasKey(table: KeyedTable, keys: readonly Key[]): Statement {
+  const columns: readonly KeyColumn[] = KEY_COLUMNS[table];
+  const parameters: string[] = [];
+  const value = (column: KeyColumn | undefined, given: string | number | undefined): string => {
+    if (column === 'lane' || column === 'id') return String(given);
+    parameters.push(String(given));
+    return '?';
+  };
+  const groups = groupBy(keys, (key) => key.slice(0, -1).join('\u0000')).values();
+  const conditions = [...groups].map((group) => {
+    const first = group[0] ?? [];
+    const prefix = columns.slice(0, -1).map((column, index) => `t.${column} = ${value(column, first[index])} AND `);
+    const last = columns.at(-1);
+    return `(${prefix.join('')}${isOneOf(`t.${last}`, group.map((key) => value(last, key.at(-1))))})`;
+  });
+  return { sql: `(${conditions.join(' OR ')})`, parameters };
+}
+
+function isOneOf(column: string, values: readonly string[]): string {
+  const lists: string[] = [];
+  for (let start = 0; start < values.length; start += VALUES_PER_LIST) {
+    lists.push(`${column} IN (${values.slice(start, start + VALUES_PER_LIST).join(', ')})`);
+  }
+  return lists.length === 1 ? (lists[0] ?? '') : `(${lists.join(' OR ')})`;
+}

@@ -1,0 +1,334 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { Logger } from '@nestjs/common';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { RelayEvents } from '../../libs/outbox/src/relay/relay-events';
+import { DATABASES, SERVERS } from '../setup/databases';
+import { ids, keyOfLane, message, StoreFixture } from '../store/fixture';
+import { Relays, until } from './fixture';
+import { acknowledged, refused, ScriptedPublishers, topicMissing, unanswered } from './scripted-publisher';
+
+const LANES = 8;
+
+describe.each(DATABASES)('the relay on %s', (database) => {
+  let f: StoreFixture;
+  let relays: Relays;
+  beforeAll(async () => {
+    f = await StoreFixture.open(database, LANES);
+    relays = new Relays(f);
+  });
+  beforeEach(() => {
+    vi.spyOn(Logger.prototype, 'error').mockReturnValue();
+    vi.spyOn(Logger.prototype, 'log').mockReturnValue();
+  });
+  afterEach(async () => {
+    await relays.stopAll();
+    await f.clear();
+    vi.restoreAllMocks();
+  });
+  afterAll(() => f.close());
+
+  const drained = () => until(async () => (await f.count('pending')) + (await f.count('held')) === 0);
+
+  it('publishes everything once, each key in order, and marks it', async () => {
+    const keys = Array.from({ length: 20 }, (_, i) => `k${i}`);
+    for (let n = 0; n < 5; n++) await f.add(...keys.map((key) => message({ key, payload: `${n}` })));
+    const { publishers, relay } = relays.start({ batchSize: 7, lanesPerClaim: 2 });
+    await drained();
+    await until(() => publishers.published.length === 100 && relay.status().published === 100);
+    expect(new Set(ids(publishers.published)).size).toBe(100);
+    for (const key of keys) expect(publishers.published.filter((r) => r.key === key).map(({ value }) => value)).toEqual(['0', '1', '2', '3', '4']);
+    await until(async () => (await f.count('message', 'status = 1')) === 100);
+    expect(await f.count('settled')).toBe(0);
+    expect(relay.status()).toMatchObject({ trouble: null, lost: 0, missingTopics: [] });
+  });
+
+  // J5
+  it('keeps the order of a key whose first message is refused, and lets others pass', async () => {
+    await f.add(...['a1', 'a2', 'a3'].map((payload) => message({ key: 'a', payload })), message({ key: keyOfLane(1, LANES), payload: 'b' }));
+    const publishers = new ScriptedPublishers();
+    let refusals = 0;
+    publishers.answer = (records) => records.map(({ value }) => (value === 'a1' && refusals++ < 3 ? refused : acknowledged));
+    relays.start({}, publishers);
+    await drained();
+    expect(refusals).toBe(4);
+    expect(publishers.published.filter(({ key }) => key === 'a').map(({ value }) => value)).toEqual(['a1', 'a2', 'a3']);
+    expect(publishers.values[0]).toBe('b');
+  });
+
+  // J10
+  it('tries a message exactly maxAttempts times, parks it with its error, and goes on', async () => {
+    const [bad, next] = [message({ payload: 'bad' }), message({ payload: 'next' })];
+    await f.add(bad, next);
+    const publishers = new ScriptedPublishers();
+    publishers.answer = (records) => records.map(({ value }) => (value === 'bad' ? refused : acknowledged));
+    relays.start({ maxAttempts: 3 }, publishers);
+    await drained();
+    expect(publishers.tried.filter(({ value }) => value === 'bad')).toHaveLength(3);
+    const [row] = await f.query(`SELECT status, retry_count, last_error FROM ${f.tables.message} WHERE message_id = ?`, [bad.messageId]);
+    expect(row).toEqual({ status: 2, retry_count: 3, last_error: 'MESSAGE_TOO_LARGE: too large' });
+    expect(publishers.values).toEqual(['next']);
+    expect(await f.store.backlog(f.dataSource)).toMatchObject({ dead: 1, pending: 0, held: 0 });
+  });
+
+  it('leaves a key blocked where the option says so for its topic', async () => {
+    await f.add(...['strict', 'loose'].flatMap((topic) => ['bad', 'next'].map((payload) => message({ topic, payload: `${topic} ${payload}` }))));
+    const publishers = new ScriptedPublishers();
+    publishers.answer = (records) => records.map(({ value }) => (value?.endsWith('bad') ? refused : acknowledged));
+    relays.start({ maxAttempts: 1, onExhausted: ({ topic }) => (topic === 'strict' ? 'block' : 'continue') }, publishers);
+    await until(async () => (await f.count('dead')) === 2 && (await f.count('pending')) === 0);
+    await until(() => publishers.values.length === 1);
+    expect(publishers.values).toEqual(['loose next']);
+    expect(await f.count('held')).toBe(1);
+    expect(await f.count('hold', `state = 'blocked'`)).toBe(1);
+  });
+
+  // J7
+  it('lets good messages pass although a whole batch of bad ones stands before them', async () => {
+    await f.add(...Array.from({ length: 30 }, (_, i) => message({ key: `bad${i}`, payload: 'bad' })), message({ payload: 'good' }));
+    const publishers = new ScriptedPublishers();
+    publishers.answer = (records) => records.map(({ value }) => (value === 'bad' ? refused : acknowledged));
+    relays.start({ batchSize: 5, maxAttempts: 2 }, publishers);
+    await until(() => publishers.values.includes('good'));
+    await until(async () => (await f.count('dead')) === 30);
+    expect(publishers.tried.filter(({ value }) => value === 'bad')).toHaveLength(60);
+  });
+
+  it('waits for a topic that does not exist, without an attempt, and starves no other', async () => {
+    await f.add(...Array.from({ length: 60 }, (_, i) => message({ topic: 'missing', key: `m${i % 7}`, payload: `${i}` })));
+    await f.add(...Array.from({ length: 20 }, (_, i) => message({ key: `k${i}`, payload: 'other' })));
+    const publishers = new ScriptedPublishers();
+    let exists = false;
+    publishers.answer = (records) => records.map(({ topic }) => (topic === 'missing' && !exists ? topicMissing : acknowledged));
+    const { relay } = relays.start({ batchSize: 8 }, publishers);
+    await until(() => publishers.values.length === 20 && relay.status().missingTopics.length === 1);
+    await until(async () => (await f.count('pending')) === 0);
+    expect(await f.count('hold')).toBeLessThanOrEqual(LANES);
+    expect(await f.count('message', 'retry_count > 0 OR last_error IS NOT NULL')).toBe(0);
+    expect(relay.status().trouble).toBeNull();
+    exists = true;
+    await drained();
+    for (let k = 0; k < 7; k++) {
+      const ofKey = publishers.published.filter(({ key }) => key === `m${k}`).map(({ value }) => Number(value));
+      expect(ofKey).toEqual(Array.from({ length: 60 }, (_, i) => i).filter((i) => i % 7 === k));
+    }
+    expect(relay.status().missingTopics).toEqual([]);
+    expect(await f.count('hold')).toBe(0);
+  });
+
+  // J8
+  it('writes nothing during an outage, opens no transaction, and is not a message nearer to dead', async () => {
+    await f.add(...Array.from({ length: 20 }, (_, i) => message({ key: `k${i}` })));
+    const before = await f.query(`SELECT * FROM ${f.tables.message} ORDER BY id`);
+    const publishers = new ScriptedPublishers();
+    let away = true;
+    publishers.answer = (records) => records.map(() => (away ? unanswered : acknowledged));
+    publishers.connect = async () => {
+      if (away) throw new Error('ECONNREFUSED');
+    };
+    const { relay } = relays.start({ maxAttempts: 2 }, publishers);
+    await until(() => publishers.journal.filter((entry) => entry === 'connect').length >= 6);
+    const tries = publishers.journal.filter((entry) => entry === 'publish').length;
+    expect(tries).toBeLessThanOrEqual(relay.options.concurrency * 2);
+    expect(relay.status().trouble?.stage).toBe('broker');
+    expect(await f.query(`SELECT * FROM ${f.tables.message} ORDER BY id`)).toEqual(before);
+    expect(await f.count('hold')).toBe(0);
+    const session = await f.session();
+    const claim = await session.claim({ lanes: LANES, rows: 1000, bytes: 1e6 });
+    expect(claim?.messages).toHaveLength(20);
+    await session.release();
+    away = false;
+    await drained();
+    await until(() => relay.status().trouble === null);
+    expect(vi.mocked(Logger.prototype.error).mock.calls.map(String).filter((line) => line.includes('broker'))).toHaveLength(2);
+  });
+
+  it('does not call it trouble with the database when a publisher breaks its contract', async () => {
+    await f.add(message({ payload: 'x' }));
+    const publishers = new ScriptedPublishers();
+    const { answer } = publishers;
+    let faults = 0;
+    publishers.answer = (records) => {
+      if (faults++ < 2) throw new TypeError('a bug');
+      return answer(records);
+    };
+    const { relay } = relays.start({}, publishers);
+    const stages: string[] = [];
+    relay.on('failed', ({ stage }) => stages.push(stage));
+    await drained();
+    expect(new Set(stages)).toEqual(new Set(['publisher']));
+    await until(() => relay.status().trouble === null);
+    // Each faulty publisher was closed before the message was sent again.
+    expect(publishers.journal.join(' ')).toMatch(/^(create publish close ){2}create publish published/);
+  });
+
+  it('closes a publisher that hangs before it sends again', async () => {
+    await f.add(message({ payload: 'x' }));
+    const publishers = new ScriptedPublishers();
+    const { reached } = publishers.hang();
+    relays.start({ publishTimeout: 50 }, publishers);
+    await reached;
+    await drained();
+    expect(publishers.journal.slice(0, 5)).toEqual(['create', 'publish', 'close', 'create', 'publish']);
+  });
+
+  it('parks a message whose row somebody has spoilt', async () => {
+    await f.add(message({ key: 'a', payload: 'spoilt' }), message({ key: 'a', payload: 'next' }), message({ key: 'b', payload: 'other' }));
+    await f.query(`UPDATE ${f.tables.message} SET headers = 'oops' WHERE payload = 'spoilt'`);
+    const { publishers } = relays.start({ maxAttempts: 2 });
+    await drained();
+    expect(publishers.values).toEqual(['other', 'next']);
+    expect(await f.count('dead')).toBe(1);
+  });
+
+  it('tells its listeners, and the diagnostics channels, what it does', async () => {
+    const seen: string[] = [];
+    const parkedInChannel: RelayEvents['parked'][] = [];
+    const note = (event: unknown): void => {
+      parkedInChannel.push(event as RelayEvents['parked']);
+    };
+    subscribe('nestjs-transactional-outbox:relay.parked', note);
+    await f.add(message({ key: 'good', payload: 'good' }), message({ key: 'bad', payload: 'bad' }));
+    const publishers = new ScriptedPublishers();
+    publishers.answer = (records) => records.map(({ value }) => (value === 'bad' ? refused : acknowledged));
+    const { relay } = relays.start({ maxAttempts: 2, concurrency: 1 }, publishers, 100_000);
+    relay.on('claimed', ({ messages }) => seen.push(`claimed ${messages.length}`));
+    relay.on('published', ({ outcomes }) => seen.push(`published ${outcomes.length}`));
+    relay.on('settled', ({ sent }) => seen.push(`settled ${sent.map(({ payload }) => payload).join()}`));
+    relay.on('held', ({ message: { payload }, reason }) => seen.push(`held ${payload} ${reason}`));
+    relay.on('parked', ({ message: { payload }, error }) => seen.push(`parked ${payload} ${error}`));
+    relay.on('parked', () => {
+      throw new Error('a listener fails');
+    });
+    relay.on('claimed', () => seen.push('not this one'))();
+    relay.wake();
+    await until(() => seen.length >= 4);
+    await until(async () => {
+      relay.wake();
+      return (await f.count('dead')) === 1 && seen.includes('settled ');
+    });
+    unsubscribe('nestjs-transactional-outbox:relay.parked', note);
+    expect(seen).toEqual([
+      'claimed 2',
+      'published 2',
+      'settled good',
+      'held bad refused',
+      'claimed 1',
+      'published 1',
+      'settled ',
+      'parked bad MESSAGE_TOO_LARGE: too large',
+    ]);
+    expect(parkedInChannel.map(({ message: { payload } }) => payload)).toEqual(['bad']);
+  });
+
+  // B4
+  it('ends the running batch when it is stopped, and takes no other', async () => {
+    await f.add(message({ payload: 'first' }));
+    const publishers = new ScriptedPublishers();
+    const { reached, letGo } = publishers.hang();
+    const { relay } = relays.start({ concurrency: 1 }, publishers);
+    await reached;
+    await f.add(message({ payload: 'second' }));
+    relay.wake();
+    const stopped = relay.stop();
+    letGo();
+    await stopped;
+    expect(publishers.values).toEqual(['first']);
+    expect(publishers.journal.at(-1)).toBe('close');
+    expect(await f.count('pending')).toBe(1);
+    expect(relay.status().running).toBe(false);
+  });
+
+  // B7
+  it('gives up a batch that does not end, and leaves it to the next start', async () => {
+    vi.spyOn(Logger.prototype, 'warn').mockReturnValue();
+    await f.add(message({ payload: 'stuck' }));
+    const publishers = new ScriptedPublishers();
+    const { reached } = publishers.hang();
+    const { relay } = relays.start({ concurrency: 1, shutdownTimeout: 50 }, publishers);
+    await reached;
+    await relay.stop();
+    expect(publishers.journal).toContain('close');
+    expect(await f.count('pending')).toBe(1);
+    const again = relays.start();
+    await drained();
+    expect(again.publishers.values).toEqual(['stuck']);
+  });
+
+  it('can be started again, and deletes what it has sent where that is asked for', async () => {
+    const { relay, publishers } = relays.start({ settle: 'delete' });
+    await relay.stop();
+    relay.start();
+    await f.add(message({ payload: 'x' }));
+    await drained();
+    expect(publishers.values).toEqual(['x']);
+    await until(async () => (await f.count('message')) === 0);
+  });
+});
+
+describe.each(SERVERS)('relays side by side on %s', (database) => {
+  let f: StoreFixture;
+  let relays: Relays;
+  beforeAll(async () => {
+    f = await StoreFixture.open(database, 64);
+    relays = new Relays(f);
+  });
+  afterEach(async () => {
+    await relays.stopAll();
+    await f.clear();
+  });
+  afterAll(() => f.close());
+
+  // B2
+  it('share a saturated backlog within 30/70, and send each message once', async () => {
+    for (let i = 0; i < 4; i++) {
+      await f.add(...Array.from({ length: 500 }, (_, n) => message({ key: `k${n}`, payload: `${i}` })));
+    }
+    const publishers = [new ScriptedPublishers(), new ScriptedPublishers()] as const;
+    for (const one of publishers) {
+      // Both begin together, and each batch takes as long as that of the other.
+      one.answer = async (records) => {
+        await until(() => publishers.every(({ tried }) => tried.length > 0));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        return records.map(() => acknowledged);
+      };
+      relays.start({ batchSize: 20, publishTimeout: 5000, sessionTimeout: 10_000 }, one);
+    }
+    await until(async () => (await f.count('pending')) === 0);
+    await until(() => publishers[0].published.length + publishers[1].published.length === 2000);
+    const share = publishers[0].published.length / 2000;
+    expect(share).toBeGreaterThan(0.3);
+    expect(share).toBeLessThan(0.7);
+    expect(new Set(publishers.flatMap(({ published }) => ids(published))).size).toBe(2000);
+  });
+
+  // E7
+  it('go on when one of them hangs', async () => {
+    await f.add(message({ key: keyOfLane(5, 64), payload: 'hung' }));
+    const hung = new ScriptedPublishers();
+    const { reached, letGo } = hung.hang();
+    relays.start({ concurrency: 1, publishTimeout: 50_000, sessionTimeout: 60_000 }, hung);
+    await reached;
+    await f.add(message({ key: keyOfLane(6, 64), payload: 'other' }), message({ key: keyOfLane(5, 64), payload: 'behind' }));
+    const { publishers } = relays.start();
+    await until(() => publishers.values.length === 1);
+    expect(publishers.values).toEqual(['other']);
+    letGo();
+    await until(async () => (await f.count('pending')) === 0);
+    await until(() => hung.values.length + publishers.values.length === 3);
+    expect([...hung.values, ...publishers.values].filter((value) => value !== 'other')).toEqual(['hung', 'behind']);
+  });
+
+  it('serve every lane with 100 claims of 16 of 64 saturated lanes', async () => {
+    await f.add(...Array.from({ length: 64 }, (_, lane) => Array.from({ length: 30 }, () => message({ key: keyOfLane(lane, 64) }))).flat());
+    const sessions = [await f.session(), await f.session()];
+    const served = new Map<number, number>();
+    for (let i = 0; i < 100; i++) {
+      const session = sessions[i % 2];
+      const claim = await session?.claim({ lanes: 16, rows: 16, bytes: 1e6 });
+      for (const lane of claim?.lanes ?? []) served.set(lane, (served.get(lane) ?? 0) + 1);
+      await session?.settle({ sent: claim?.messages ?? [], retried: [], parked: [], waiting: [] });
+    }
+    expect(served.size).toBe(64);
+    expect(Math.max(...served.values()) - Math.min(...served.values())).toBeLessThanOrEqual(10);
+  });
+});
