@@ -19,6 +19,8 @@ type OnProduce = (produce: FakeProduce) => FakeAnswer | Promise<FakeAnswer>;
 export class FakeKafka {
   readonly produced: FakeProduce[] = [];
   connections = 0;
+  /** Idempotent producers that were given an id. */
+  producers = 0;
   onProduce: OnProduce = ({ units }) => Object.fromEntries(units.map((unit) => [unit, 0]));
   /** Leader of each partition of each topic; -1 for none. */
   readonly topics = new Map<string, readonly number[]>();
@@ -38,6 +40,19 @@ export class FakeKafka {
 
   get brokers(): string[] {
     return this.servers.map((server) => `127.0.0.1:${portOf(server)}`);
+  }
+
+  get openConnections(): number {
+    return this.sockets.size;
+  }
+
+  /** Stops reading, as a host does that is frozen. */
+  freeze(): void {
+    for (const socket of this.sockets) socket.pause();
+  }
+
+  thaw(): void {
+    for (const socket of this.sockets) socket.resume();
   }
 
   /** Closes a broker, which stays in the metadata. */
@@ -61,15 +76,20 @@ export class FakeKafka {
     this.sockets.add(socket);
     socket.on('error', () => {});
     socket.on('close', () => this.sockets.delete(socket));
-    let buffered = Buffer.alloc(0);
+    let chunks: Buffer[] = [];
     let turn = Promise.resolve();
     socket.on('data', (chunk: Buffer) => {
-      buffered = Buffer.concat([buffered, chunk]);
+      chunks.push(chunk);
+      const [first] = chunks;
+      const length = chunks.reduce((sum, part) => sum + part.length, 0);
+      if (first !== undefined && first.length >= 4 && length < 4 + first.readInt32BE(0)) return;
+      let buffered = Buffer.concat(chunks);
       while (buffered.length >= 4 && buffered.length >= 4 + buffered.readInt32BE(0)) {
         const frame = buffered.subarray(0, 4 + buffered.readInt32BE(0));
         buffered = buffered.subarray(frame.length);
         turn = turn.then(() => this.answer(node, socket, frame));
       }
+      chunks = [buffered];
     });
   }
 
@@ -84,6 +104,7 @@ export class FakeKafka {
     const api = frame.readInt16BE(4);
     if (api === 18) return apiVersions();
     if (api === 3) return this.metadata(frame);
+    if (api === 22) this.producers += 1;
     if (api === 22) return new Writer().int32(0).int16(0).int64(7).int16(0).buffer; // InitProducerId
     const request = readProduceRequest(frame);
     if (request === null) throw new Error(`the fake broker does not know api ${api}`);

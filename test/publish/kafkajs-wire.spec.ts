@@ -15,6 +15,12 @@ function keyFor(partition: number, count: number): string {
   for (let n = 0; ; n += 1) if (partitionOf(`k${n}`, count) === partition) return `k${n}`;
 }
 
+/** Many records with a value of this length, with the keys of these. */
+function kafkaSized(records: readonly PublishRecord[], length: number, count: number): PublishRecord[] {
+  const value = 'x'.repeat(length);
+  return Array.from({ length: count }, (_, n) => recordFor('orders', { key: records[n % records.length]?.key ?? null, value }));
+}
+
 function words(outcomes: readonly PublishOutcome[]): string[] {
   return outcomes.map((o) => (o.status === 'acknowledged' ? `${o.partition}@${o.offset}` : `${o.status} ${o.failure.code}`));
 }
@@ -30,7 +36,7 @@ describe.each([{ idempotent: false }, { idempotent: true }])('the kafkajs publis
     kafka.topics.set('orders', [0, 1]);
     kafka.topics.set('payments', [0, 1]);
     const [first = ''] = kafka.brokers;
-    publisher = kafkaPublisher({ clientId: 'wire', brokers: [first], idempotent })();
+    publisher = kafkaPublisher({ clientId: 'wire', brokers: [first], idempotent, maxRequestBytes: 100_000_000 })();
   });
   afterEach(async () => {
     await publisher.close();
@@ -100,6 +106,38 @@ describe.each([{ idempotent: false }, { idempotent: true }])('the kafkajs publis
     const before = { produced: kafka.produced.length, connections: kafka.connections };
     await sleep(3_000);
     expect({ produced: kafka.produced.length, connections: kafka.connections }).toEqual(before);
+  });
+
+  it('takes back what a frozen broker has not read yet', async () => {
+    await publish(both());
+    const produced = kafka.produced.length;
+    kafka.freeze();
+    const large = kafkaSized(both(), 400_000, 40);
+    expect(new Set(words(await publish(large, 1_000)))).toEqual(new Set(['unknown TIMEOUT']));
+    kafka.thaw();
+    await sleep(2_000);
+    expect(kafka.produced).toHaveLength(produced);
+  });
+
+  it('leaves no connection behind', async () => {
+    await publish(both());
+    kafka.onProduce = () => 'silence';
+    await publish(both(), 500);
+    await publisher.close();
+    await expect.poll(() => kafka.openConnections, { timeout: 10_000 }).toBe(0);
+  });
+
+  it('makes a new idempotent producer after a failed send', async ({ skip }) => {
+    if (!idempotent) skip('it has no sequence numbers to lose');
+    await publish(both());
+    await publish(both());
+    expect(kafka.producers).toBe(1);
+    kafka.onProduce = ({ units }) =>
+      Object.fromEntries(units.map((unit) => [unit, unit === 'orders/1' ? MESSAGE_TOO_LARGE : 0]));
+    await publish(both());
+    kafka.onProduce = ({ units }) => Object.fromEntries(units.map((unit) => [unit, 0]));
+    await publish(both());
+    expect(kafka.producers).toBe(2);
   });
 
   it('sends nothing more once it is closed', async () => {

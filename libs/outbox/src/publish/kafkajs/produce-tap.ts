@@ -7,26 +7,23 @@ import { type PartitionAnswer, type ProduceRequest, readProduceResponse } from '
  */
 export class ProduceTap {
   private readonly answers = new Map<string, PartitionAnswer>();
-  private readonly written = new Set<string>();
+  private written = false;
   private readonly connections = new Set<TappedConnection>();
   private waiting: (() => void)[] = [];
 
   /** Forgets the batch before. */
   begin(): void {
     this.answers.clear();
-    this.written.clear();
+    this.written = false;
   }
 
   answerOf(unit: string): PartitionAnswer | undefined {
     return this.answers.get(unit);
   }
 
-  wasWritten(unit: string): boolean {
-    return this.written.has(unit);
-  }
-
+  /** Whether anything of the batch can have reached a broker. */
   get anythingWritten(): boolean {
-    return this.written.size > 0;
+    return this.written;
   }
 
   /** Whether a request was written whose answer may still come. */
@@ -41,7 +38,7 @@ export class ProduceTap {
 
   connect(): TappedConnection {
     const connection = new TappedConnection({
-      wrote: (units) => units.forEach((unit) => this.written.add(unit)),
+      wrote: () => (this.written = true),
       answered: (unit, answer) => this.answered(unit, answer),
       changed: () => this.changed(),
     });
@@ -63,7 +60,7 @@ export class ProduceTap {
 }
 
 interface TapListener {
-  wrote(units: readonly string[]): void;
+  wrote(): void;
   answered(unit: string, answer: PartitionAnswer): void;
   changed(): void;
 }
@@ -82,7 +79,7 @@ export class TappedConnection {
 
   onWrite(request: ProduceRequest): void {
     this.pending.set(request.correlationId, request);
-    this.listener.wrote(request.units);
+    this.listener.wrote();
   }
 
   onData(chunk: Buffer): void {

@@ -128,7 +128,10 @@ export class Session {
     void settle(this.producer.disconnect());
   }
 
-  /** After an error requests to other brokers may still be on their way, or about to be written. */
+  /**
+   * After an error requests to other brokers may still be on their way: their answers are waited for. A request that
+   * is not even written when they have come is prevented.
+   */
   private async endFailedSend(
     records: readonly PublishRecord[],
     messages: readonly Message[],
@@ -138,7 +141,6 @@ export class Session {
     if (error === null) return this.stop();
     if (this.isUntouched(records, messages, error)) return;
     const units = records.map((record, index) => this.unit(record, messages[index]) ?? '');
-    if (!units.every((unit) => this.tap.wasWritten(unit))) this.sockets.seal();
     await deadline.race(this.tap.quiet());
     // kafkajs counts a failed batch of an idempotent producer as not sent, though parts may be stored: its sequence
     // numbers are wrong from then on, and the broker would drop new records as repeats.
