@@ -17,7 +17,7 @@ const CONCURRENCY = 4;
 
 @Module({
   imports: [
-    TypeOrmModule.forRoot({ ...config.database, subscribers: [CommitClock], poolSize: CONCURRENCY * 2 + 2, retryDelay: 500, retryAttempts: 100 }),
+    TypeOrmModule.forRoot({ ...config.database, subscribers: [CommitClock], poolSize: CONCURRENCY * 3, retryDelay: 500, retryAttempts: 100 }),
     OutboxModule.forRoot({
       publisher: kafkaPublisher({ clientId: config.name, brokers: [`${config.broker.host}:${config.broker.port}`] }),
       order: config.order,
@@ -97,8 +97,9 @@ function drawTransaction(random: Random): Transaction {
       return { kind, run: () => ledger.bookAll(some), undone: [] };
     }
     case 'unlocked': {
-      const one = { ...draft(random, UNLOCKED_KEYS), type: LedgerNoted };
-      return { kind, run: () => ledger.bookUnlocked(one), undone: [] };
+      const key = random.pick(UNLOCKED_KEYS);
+      const some = Array.from({ length: 3 }, () => ({ ...draft(random, [key]), type: LedgerNoted }));
+      return { kind, run: () => Promise.all(some.map((one) => ledger.bookUnlocked(one))), undone: [] };
     }
     case 'byHand': {
       const some = several(random, random.int(1, 3));
