@@ -77,8 +77,7 @@ export class InMemoryKafkaConsumer extends Emitter {
       fromBeginning: this.fromBeginning,
       eachMessage: (record) => eachMessage(toPayload(record)),
       onError: (error, { topic, partition, offset }) => {
-        const reason = error instanceof Error ? error.message : String(error);
-        this.logger.warn(`${this.groupId}: a record of ${topic}/${partition} at ${offset} failed: ${reason}`);
+        this.logger.warn(`${this.groupId}: a record of ${topic}/${partition} at ${offset} failed: ${reasonOf(error)}`);
       },
     });
   }
@@ -124,6 +123,12 @@ export class InMemoryKafkaProducer extends Emitter {
   async sendBatch({ topicMessages }: { topicMessages: Parameters<InMemoryKafkaProducer['send']>[0][] }) {
     return (await Promise.all(topicMessages.map((entry) => this.send(entry)))).flat();
   }
+}
+
+/** Nest's filters turn what a handler throws into a plain object with a message. */
+function reasonOf(error: unknown): string {
+  const message = typeof error === 'object' && error !== null && 'message' in error ? error.message : error;
+  return String(message);
 }
 
 function toPayload(record: StoredRecord): unknown {

@@ -1,8 +1,9 @@
-import { Kafka, logLevel, type Message, type Producer, type RecordMetadata } from 'kafkajs';
+import { Kafka, logLevel, type Producer, type RecordMetadata } from 'kafkajs';
 import type { Deadline } from '../deadline';
 import type { PublishRecord } from '../publisher';
 import { codeOf, rootOf } from './classify';
 import type { ClientLog } from './client-log';
+import { groupByTopic, type Place, placesOf, toMessage } from './messages';
 import type { ResolvedKafkaOptions } from './options';
 import { Partitions } from './partitions';
 import { type PartitionAnswer, unitOf } from './produce-protocol';
@@ -23,13 +24,9 @@ const FORGOTTEN_TOPIC_ERRORS = new Set([
 
 /** What is known of a record after a send. */
 export interface SentRecord {
-  /** `undefined`: the client did not come as far as to choose one. */
-  readonly unit: string | undefined;
-  readonly partition: number | undefined;
+  readonly place: Place | null;
   /** `undefined`: the broker did not name the record's partition. */
   readonly answer: PartitionAnswer | undefined;
-  /** Place among the records that were sent to the same partition. */
-  readonly index: number;
 }
 
 export interface Sent {
@@ -102,16 +99,21 @@ export class Session {
         // The broker gives up a little earlier than we do, so that its answer still arrives.
         timeout: Math.max(1, Math.floor(deadline.remaining * 0.9)),
         ...(this.options.compression === undefined ? {} : { compression: this.options.compression }),
-        topicMessages: byTopic(records, messages),
+        topicMessages: groupByTopic(records, messages),
       }),
     );
     const settled = await deadline.race(sending);
-    if (settled?.value.error === null) {
+    const error = settled?.value.error ?? null;
+    const places = placesOf(records, messages, this.partitions);
+    if (settled !== null && error === null) {
       for (const { topic } of records) this.known.add(topic);
-      return this.report(records, messages, { error: null, late: false, named: settled.value.value });
+      const named = answersOf(settled.value.value ?? []);
+      return { records: answer(places, (unit) => named.get(unit)), error, late: false, written: true };
     }
-    await this.endFailedSend(records, messages, deadline, settled?.value.error ?? null);
-    return this.report(records, messages, { error: settled?.value.error ?? null, late: settled === null });
+    if (settled === null) this.stop();
+    else if (!this.isUntouched(records, places, error)) await this.endFailedSend(places, deadline);
+    const answered = answer(places, (unit) => this.tap.answerOf(unit));
+    return { records: answered, error, late: settled === null, written: this.tap.anythingWritten };
   }
 
   /** Gives the connections back. */
@@ -132,19 +134,11 @@ export class Session {
    * After an error requests to other brokers may still be on their way: their answers are waited for. A request that
    * is not even written when they have come is prevented.
    */
-  private async endFailedSend(
-    records: readonly PublishRecord[],
-    messages: readonly Message[],
-    deadline: Deadline,
-    error: unknown,
-  ): Promise<void> {
-    if (error === null) return this.stop();
-    if (this.isUntouched(records, messages, error)) return;
-    const units = records.map((record, index) => this.unit(record, messages[index]) ?? '');
+  private async endFailedSend(places: readonly (Place | null)[], deadline: Deadline): Promise<void> {
     await deadline.race(this.tap.quiet());
     // kafkajs counts a failed batch of an idempotent producer as not sent, though parts may be stored: its sequence
     // numbers are wrong from then on, and the broker would drop new records as repeats.
-    const answered = units.every((unit) => this.tap.answerOf(unit) !== undefined);
+    const answered = places.every((place) => place !== null && this.tap.answerOf(place.unit) !== undefined);
     if (!answered || this.options.idempotent) this.stop();
   }
 
@@ -152,41 +146,20 @@ export class Session {
    * Whether the client is as it was before the batch. It is when it failed while it looked a new topic up, with an
    * error after which it takes the topic off its list; others it would ask for again with each later batch.
    */
-  private isUntouched(records: readonly PublishRecord[], messages: readonly Message[], error: unknown): boolean {
+  private isUntouched(records: readonly PublishRecord[], places: readonly (Place | null)[], error: unknown): boolean {
     return (
       FORGOTTEN_TOPIC_ERRORS.has(codeOf(rootOf(error))) &&
-      messages.every((message) => this.partitions.of(message) === undefined) &&
+      places.every((place) => place === null) &&
       records.every(({ topic }) => !this.known.has(topic))
     );
   }
+}
 
-  private report(
-    records: readonly PublishRecord[],
-    messages: readonly Message[],
-    sent: { error: unknown; late: boolean; named?: readonly RecordMetadata[] | undefined },
-  ): Sent {
-    const named = sent.named === undefined ? undefined : answersOf(sent.named);
-    const counts = new Map<string, number>();
-    return {
-      error: sent.error,
-      late: sent.late,
-      written: this.tap.anythingWritten || named !== undefined,
-      records: records.map((record, position) => {
-        const message = messages[position];
-        const partition = message === undefined ? undefined : this.partitions.of(message);
-        if (partition === undefined) return { unit: undefined, partition, answer: undefined, index: 0 };
-        const unit = unitOf(record.topic, partition);
-        const index = counts.get(unit) ?? 0;
-        counts.set(unit, index + 1);
-        return { unit, partition, answer: named === undefined ? this.tap.answerOf(unit) : named.get(unit), index };
-      }),
-    };
-  }
-
-  private unit(record: PublishRecord, message: Message | undefined): string | undefined {
-    const partition = message === undefined ? undefined : this.partitions.of(message);
-    return partition === undefined ? undefined : unitOf(record.topic, partition);
-  }
+function answer(
+  places: readonly (Place | null)[],
+  answerOf: (unit: string) => PartitionAnswer | undefined,
+): SentRecord[] {
+  return places.map((place) => ({ place, answer: place === null ? undefined : answerOf(place.unit) }));
 }
 
 type Settled<T> = { readonly error: null; readonly value: T } | { readonly error: unknown; readonly value?: undefined };
@@ -197,27 +170,6 @@ function settle<T>(promise: Promise<T>): Promise<Settled<T>> {
     (value) => ({ error: null, value }),
     (error: unknown) => ({ error: error ?? new Error('the client failed without saying why') }),
   );
-}
-
-function toMessage(record: PublishRecord): Message {
-  return {
-    key: record.key,
-    value: record.value,
-    headers: { ...record.headers },
-    timestamp: String(record.timestamp),
-  };
-}
-
-function byTopic(records: readonly PublishRecord[], messages: readonly Message[]) {
-  const topics = new Map<string, Message[]>();
-  records.forEach(({ topic }, index) => {
-    const message = messages[index];
-    if (message === undefined) return;
-    const of = topics.get(topic);
-    if (of === undefined) topics.set(topic, [message]);
-    else of.push(message);
-  });
-  return [...topics].map(([topic, of]) => ({ topic, messages: of }));
 }
 
 function answersOf(metadata: readonly RecordMetadata[]): Map<string, PartitionAnswer> {

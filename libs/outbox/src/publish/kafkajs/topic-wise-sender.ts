@@ -103,16 +103,17 @@ function partsOf(records: readonly PublishRecord[], sent: Sent): number[][] {
   const topics = groupBy(records, ({ topic }) => topic);
   if (topics.length > 1) return topics;
   // In any order: where time runs out, it should not always be for the same partitions.
-  return groupBy(sent.records, ({ unit }) => unit ?? '')
+  return groupBy(sent.records, ({ place }) => place?.unit ?? '')
     .map((part) => ({ part, at: Math.random() }))
     .sort((a, b) => a.at - b.at)
     .map(({ part }) => part);
 }
 
-function outcomeOf(sent: Sent, { unit, partition, answer, index }: SentRecord): TryOutcome {
-  if (unit !== undefined && partition !== undefined && answer !== undefined) {
-    if (answer.errorCode !== 0) return outcomeOfCode(answer.errorCode, unit);
-    return acknowledged(partition, answer.baseOffset === null ? null : String(answer.baseOffset + BigInt(index)));
+function outcomeOf(sent: Sent, { place, answer }: SentRecord): TryOutcome {
+  if (place !== null && answer !== undefined) {
+    if (answer.errorCode !== 0) return outcomeOfCode(answer.errorCode, place.unit);
+    const offset = answer.baseOffset === null ? null : String(answer.baseOffset + BigInt(place.index));
+    return acknowledged(place.partition, offset);
   }
   if (sent.late) return unknown('TIMEOUT', 'Kafka did not answer in time');
   if (sent.error === null) return unknown('NOT_NAMED', 'the client reported success without naming the record');
