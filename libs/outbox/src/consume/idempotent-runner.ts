@@ -21,6 +21,9 @@ export interface IdempotentRunOptions {
   readonly failedBefore?: boolean;
 }
 
+/** How often a copy queues up again; each time one of those that wait gets its turn. */
+const MAX_ROUNDS = 20;
+
 /** Runs handlers once for each message. */
 export class IdempotentRunner {
   constructor(
@@ -68,11 +71,11 @@ export class IdempotentRunner {
    */
   private async whileGivingWay<T>(attempt: () => Promise<T>): Promise<T> {
     const isOwn = this.ambient.current() === undefined;
-    for (;;) {
+    for (let round = 1; ; round++) {
       try {
         return await attempt();
       } catch (error) {
-        if (!isOwn || !gaveWay(error)) throw error;
+        if (!isOwn || !gaveWay(error) || round === MAX_ROUNDS) throw error;
       }
     }
   }
