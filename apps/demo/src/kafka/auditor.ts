@@ -1,14 +1,7 @@
 import type { Consumer, EachMessagePayload, IHeaders, Producer } from 'kafkajs';
 import { Topics } from '../../../shop/src/topics.js';
+import type { TopicRecord } from './topic-record.js';
 import type { World } from './world.js';
-
-/** A record as it lies on a topic. */
-export interface TopicRecord {
-  readonly id: string;
-  readonly key: string;
-  readonly value: string;
-  readonly headers: string;
-}
 
 /** One in so many messages is sent again. */
 const RESENT = 10;

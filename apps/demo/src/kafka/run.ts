@@ -13,6 +13,8 @@ import type { World } from './world.js';
 
 const ORDERS = 500;
 const INVALID = 20;
+/** Orders between two lines of progress. */
+const PROGRESS = 100;
 
 export interface RunContext {
   readonly world: World;
@@ -85,6 +87,11 @@ class KafkaRun {
     checklist.check('other answers', 0, unexpected.length);
     checklist.check('messages sent again by hand', ORDERS / 10, this.auditor.resent);
     await compare(checklist, this.dataSource, this.auditor);
+    const repeats = this.auditor.orders.length - accepted;
+    narrator.say(
+      `The topic holds ${accepted} orders and ${repeats} repeats: ${this.auditor.resent} sent by hand, ` +
+        `${repeats - this.auditor.resent} left by the relay that was killed.`,
+    );
   }
 
   private async openShop(): Promise<string> {
@@ -102,6 +109,7 @@ class KafkaRun {
   /** Halfway the relay is killed, and another takes over while customers go on ordering. */
   private serveCustomers(url: string): Promise<Answers> {
     const onAccepted = async (accepted: number): Promise<void> => {
+      if (accepted % PROGRESS === 0) this.context.narrator.say(`${accepted} orders accepted.`);
       if (accepted === ORDERS / 2) await this.replaceRelay();
     };
     return customersOrder({ url, orders: ORDERS, onAccepted, signal: this.end.signal });

@@ -4,7 +4,8 @@ import { FIRST_DELIVERY } from '../../../inventory/src/stock-delivery.js';
 import { StockItem } from '../../../inventory/src/stock-item.entity.js';
 import { Order } from '../../../orders/src/order.entity.js';
 import type { Checklist } from '../checklist.js';
-import type { Auditor, TopicRecord } from './auditor.js';
+import type { Auditor } from './auditor.js';
+import { differingRepeats, firstAppearances, stepsOutOfOrder } from './topic-record.js';
 
 /** Compares order rows, topics and reservations. */
 export async function compare(checklist: Checklist, dataSource: DataSource, auditor: Auditor): Promise<void> {
@@ -31,33 +32,7 @@ export async function compare(checklist: Checklist, dataSource: DataSource, audi
   const steps = firstAppearances(auditor.stock);
   checklist.check('stock events on the topic', reserved.length, steps.length);
   checklist.check('keys that they share (products)', items.length, new Set(steps.map(({ key }) => key)).size);
-  checklist.check('stock events out of the order of their key', 0, stepsOutOfOrder(steps));
-}
-
-/** Each message once, in the order in which its partition has it. */
-function firstAppearances(records: readonly TopicRecord[]): TopicRecord[] {
-  return [...new Map(records.toReversed().map((record) => [record.id, record])).values()].toReversed();
-}
-
-function differingRepeats(records: readonly TopicRecord[]): number {
-  const firsts = new Map(firstAppearances(records).map((record) => [record.id, record]));
-  const same = (a: TopicRecord, b: TopicRecord | undefined): boolean =>
-    a.key === b?.key && a.value === b.value && a.headers === b.headers;
-  return records.filter((record) => !same(record, firsts.get(record.id))).length;
-}
-
-/**
- * Each stock event says what was left of the product, so the events of a product form a chain: what is left now and
- * what was taken make up what was left before. An event that is missing, swapped or invented breaks it.
- */
-function stepsOutOfOrder(steps: readonly TopicRecord[]): number {
-  const left = new Map(Object.entries(FIRST_DELIVERY));
-  return steps.filter(({ key, value }) => {
-    const { quantity, available } = JSON.parse(value) as { quantity: number; available: number };
-    const before = left.get(key);
-    left.set(key, available);
-    return before !== available + quantity;
-  }).length;
+  checklist.check('stock events out of the order of their key', 0, stepsOutOfOrder(steps, FIRST_DELIVERY));
 }
 
 function sum(numbers: readonly number[]): number {
