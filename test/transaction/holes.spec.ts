@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type EntityManager, type EntitySubscriberInterface, EventSubscriber } from 'typeorm';
+import { type EntitySubscriberInterface, EventSubscriber } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../setup/app';
 import { DATABASES } from '../setup/databases';
@@ -11,19 +11,19 @@ const DOOMED = { code: 'OUTBOX_TRANSACTION_DOOMED' };
 
 /** What the app's subscriber does at its next call; a test sets it. */
 const listen: {
-  beforeCommit?: (manager: EntityManager) => unknown;
-  afterCommit?: (manager: EntityManager) => unknown;
-  afterQuery?: (query: string) => unknown;
+  beforeCommit?: () => Promise<unknown> | void;
+  afterCommit?: () => Promise<unknown> | void;
+  afterQuery?: (query: string) => void;
 } = {};
 
 @EventSubscriber()
 class Listener implements EntitySubscriberInterface {
-  beforeTransactionCommit({ manager }: { manager: EntityManager }): unknown {
-    return once('beforeCommit')?.(manager);
+  beforeTransactionCommit(): Promise<unknown> | void {
+    return once('beforeCommit')?.();
   }
 
-  afterTransactionCommit({ manager }: { manager: EntityManager }): unknown {
-    return once('afterCommit')?.(manager);
+  afterTransactionCommit(): Promise<unknown> | void {
+    return once('afterCommit')?.();
   }
 
   afterQuery({ query }: { query: string }): void {
@@ -345,6 +345,18 @@ describe.each(DATABASES)('a transaction on %s', (database) => {
       ).rejects.toMatchObject({ ...DOOMED, cause: { code: 'ER_LOCK_WAIT_TIMEOUT' } }),
     );
     expect(await notes.rows()).toEqual([100]);
+  });
+
+  it('that could not begin keeps no other waiting', async () => {
+    if (!isSqlite) return;
+    const queryRunner = app.dataSource.createQueryRunner();
+    await queryRunner.query('BEGIN');
+    // On SQLite a transaction inside another is an error.
+    await queryRunner.startTransaction().catch(silence);
+    await queryRunner.release();
+    await sql('ROLLBACK').catch(silence);
+    await run(() => notes.write(1));
+    await expectWritten(1);
   });
 
   it('that the database undid is lost as a whole', async () => {

@@ -80,6 +80,18 @@ export class SerialQueryRunners {
     const assertUsable = (): void => {
       if (released) throw new QueryRunnerAlreadyReleasedError();
     };
+    /** TypeORM believes in a transaction whose BEGIN was refused, and in one that was ended by hand. */
+    const giveUp = async (): Promise<void> => {
+      try {
+        if (Reflect.get(shared, 'transactionDepth') === 0) return;
+        Reflect.set(shared, 'transactionDepth', 1);
+        if (shared.isTransactionActive) await shared.rollbackTransaction();
+      } catch {
+        // The database had rolled back already.
+      } finally {
+        Reflect.set(shared, 'isTransactionActive', false);
+      }
+    };
     const finish = (how: 'commitTransaction' | 'rollbackTransaction') => async (): Promise<void> => {
       try {
         // Called on the view, so that its statements pass by whoever watches the view.
@@ -92,9 +104,13 @@ export class SerialQueryRunners {
       [Symbol.asyncDispose]: Reflect.get(shared, Symbol.asyncDispose),
       startTransaction: async (...args: Parameters<QueryRunner['startTransaction']>): Promise<void> => {
         assertUsable();
+        const isFirst = !leave;
         leave ??= await gate.enter();
         try {
           await shared.startTransaction.apply(view, args);
+        } catch (error) {
+          if (isFirst) await giveUp();
+          throw error;
         } finally {
           leaveWhenEnded();
         }
@@ -114,15 +130,8 @@ export class SerialQueryRunners {
       release: async (): Promise<void> => {
         released = true;
         if (!leave) return;
-        try {
-          Reflect.set(shared, 'transactionDepth', 1);
-          if (shared.isTransactionActive) await shared.rollbackTransaction();
-        } catch {
-          // It was ended by hand.
-        } finally {
-          Reflect.set(shared, 'isTransactionActive', false);
-          leaveWhenEnded();
-        }
+        await giveUp();
+        leaveWhenEnded();
       },
     };
     const view: QueryRunner = new Proxy(shared, {
