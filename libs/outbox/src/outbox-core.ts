@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
 import { ConsumerEvents } from './consume/consumer-events';
 import { IdempotentRunner } from './consume/idempotent-runner';
@@ -73,6 +74,9 @@ export class OutboxCore {
     if (options.createTables) await createTables(dataSource, dialect, options.lanes);
     const store = new OutboxStore(dialect, options.lanes, options.order);
     await store.check(dataSource);
+    if (dialect.laneLocks === 'named-locks' && options.relay.enabled) {
+      new Logger('Outbox').log(`This ${dialect.name} server cannot pass by locked rows: lanes are locked by name.`);
+    }
     const core = new OutboxCore(options, dataSource, store, types);
     core.join();
     return core;

@@ -35,6 +35,8 @@ export class OutboxHealth {
     } catch (error) {
       reasons.push(`the database does not answer: ${error instanceof Error ? error.message : String(error)}`);
     }
+    if (relay.missingTopics.length > 0) reasons.push(`these topics do not exist: ${relay.missingTopics.join(', ')}`);
+    if (relay.lost > 0) reasons.push(`${relay.lost} messages are in no state: somebody has edited the tables`);
     if (relay.trouble) reasons.push(`${relay.trouble.stage}: ${relay.trouble.message}`);
     return { status: backlog ? (reasons.length > 0 ? 'degraded' : 'up') : 'down', backlog, relay, reasons };
   }

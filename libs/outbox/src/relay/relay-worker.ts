@@ -1,5 +1,5 @@
 import type { PublisherFactory, PublishFailure, PublishOutcome } from '../publish/publisher';
-import { type Claim, ClaimLostError, type ClaimSession, type Settlement } from '../store/claim';
+import type { Claim, ClaimSession, Settlement } from '../store/claim';
 import { backoff } from './backoff';
 import type { RelayListeners, RelayStage } from './relay-events';
 import { oldestClaimToPublish, type RelayOptions } from './relay-options';
@@ -151,8 +151,8 @@ export class RelayWorker {
     try {
       await session.settle(settlement);
     } catch (error) {
-      if (error instanceof ClaimLostError) this.lost(claim, error);
-      throw error;
+      // Whatever it was, nothing of the claim is certain any more.
+      return this.lost(claim, error instanceof Error ? error : new Error(String(error)));
     }
     this.sessionUsedAt = performance.now();
     this.failures = 0;
@@ -171,7 +171,7 @@ export class RelayWorker {
     if (orphans.length > 0) listeners.emit('lost', () => ({ ids: orphans }));
   }
 
-  private lost({ lanes, messages }: OpenClaim, cause: Error): undefined {
+  private lost({ lanes, messages }: OpenClaim, cause: Error): never {
     this.host.listeners.emit('laneLost', () => ({ lanes, messages: messages.length, cause }));
     throw cause;
   }

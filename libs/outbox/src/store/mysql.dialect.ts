@@ -42,7 +42,7 @@ export function mysqlDialect(
     id: 'BIGINT',
   };
   // Names of locks are one space for the whole server: other databases, and other outboxes in this one.
-  const lockName = (lane: number | string): string => `CONCAT(SHA1(CONCAT(DATABASE(), '.${names.lane}')), '.', ${lane})`;
+  const lockName = (lane: number | string): string => `CONCAT(LEFT(SHA2(CONCAT(DATABASE(), '.${names.lane}'), 256), 40), '.', ${lane})`;
 
   return {
     name,
