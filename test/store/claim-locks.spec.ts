@@ -84,7 +84,7 @@ describe.each(KINDS)('what an open claim locks on $kind', ({ database, old }) =>
   it('never makes relays, sweepers and writers deadlock', async () => {
     const sent: string[] = [];
     const added: string[] = [];
-    let writing = true;
+    const state = { writing: true };
     const writers = Array.from({ length: 2 }, async (_, writer) => {
       for (let i = 0; i < 25; i++) {
         const messages = Array.from({ length: 10 }, (_, n) => message({ key: `k${(writer + n * 7 + i) % 40}` }));
@@ -94,7 +94,7 @@ describe.each(KINDS)('what an open claim locks on $kind', ({ database, old }) =>
     });
     const workers = Array.from({ length: 3 }, async (_, worker) => {
       const session = await f.session();
-      for (let round = 0; writing || (await f.count('pending')) + (await f.count('held')) > 0; round++) {
+      for (let round = 0; state.writing || (await f.count('pending')) + (await f.count('held')) > 0; round++) {
         const claim = await session.claim({ lanes: 3, rows: 20, bytes: 1e6 });
         if (!claim) continue;
         const refused = round % 5 === worker ? claim.messages.slice(0, 1) : [];
@@ -105,10 +105,10 @@ describe.each(KINDS)('what an open claim locks on $kind', ({ database, old }) =>
       }
     });
     const sweeper = (async () => {
-      while (writing) await f.sweep();
+      while (state.writing) await f.sweep();
     })();
     await Promise.all(writers);
-    writing = false;
+    state.writing = false;
     await Promise.all([...workers, sweeper]);
     expect(sent.length).toBe(added.length);
     expect(new Set(sent)).toEqual(new Set(added));
