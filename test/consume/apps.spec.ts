@@ -10,6 +10,7 @@ import { startApp } from '../setup/app';
 import { Note } from '../setup/notes';
 import { type ConsumerApp, drained, startConsumers } from './consumer-app';
 import { KafkaSide } from './kafka-side';
+import { until } from './until';
 
 describe('consumers in apps of every kind', () => {
   const run = randomUUID().slice(0, 8);
@@ -84,7 +85,7 @@ describe('consumers in apps of every kind', () => {
 
   beforeAll(async () => {
     await kafka.connect();
-    await kafka.createTopics(['pair', 'shared', 'scoped', 'slow'].map(topicOf));
+    await kafka.createTopics(['pair', 'shared', 'scoped', 'slow', 'closing'].map(topicOf));
     app = await startConsumers('postgres', { controllers, servers: groups.map((group) => kafka.server(group)) });
   });
   afterAll(async () => {
@@ -137,6 +138,36 @@ describe('consumers in apps of every kind', () => {
       await one?.close();
       await two?.close();
     }
+  });
+
+  // H3
+  it('finish what they handle when the app closes', async () => {
+    const group = `closing-${run}`;
+    let isEntered = false;
+    let leave!: () => void;
+    const left = new Promise<void>((resolve) => {
+      leave = resolve;
+    });
+    @Controller()
+    class ClosingController {
+      constructor(@InjectRepository(Note) private readonly notes: Repository<Note>) {}
+
+      @EventPattern<string>(topicOf('closing'))
+      @IdempotentConsumer('closing')
+      async work(): Promise<void> {
+        isEntered = true;
+        await left;
+        await this.notes.insert({ id: 1 });
+      }
+    }
+    const closing = await startConsumers('mariadb', { controllers: [ClosingController], servers: [kafka.server(group)] });
+    await send('closing', '1');
+    await until('the handler runs', () => isEntered);
+    const closed = closing.close();
+    leave();
+    await closed;
+    expect(closing.events.counts('closing')).toMatchObject({ handled: 1, failed: 0 });
+    await drained(kafka, group, topicOf('closing'));
   });
 
   it('work on another transport, given an id, and answer requests', async () => {
