@@ -32,7 +32,7 @@ interface KafkaContext {
   getMessage(): KafkaMessage;
   getTopic(): string;
   getPartition(): number;
-  getConsumer(): { pause(topics: { topic: string; partitions: number[] }[]): void };
+  getConsumer(): { pause?(topics: { topic: string; partitions: number[] }[]): void };
   getHeartbeat(): () => Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export function deliveryOf(context: ExecutionContext): Delivery {
     origin: { topic, partition, offset: message.offset, timestamp: message.timestamp },
     isRequest: wantsAnswer && Boolean(headers['kafka_correlationId']) && Boolean(headers['kafka_replyTopic']),
     heartbeat: transport.getHeartbeat(),
-    pause: () => transport.getConsumer().pause([{ topic, partitions: [partition] }]),
+    pause: () => transport.getConsumer().pause?.([{ topic, partitions: [partition] }]),
   };
 }
 
