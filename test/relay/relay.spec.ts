@@ -7,6 +7,9 @@ import { ids, keyOfLane, message, StoreFixture } from '../store/fixture';
 import { Relays, until } from './fixture';
 import { acknowledged, refused, ScriptedPublishers, topicMissing, unanswered } from './scripted-publisher';
 
+/** What was done besides connecting, which each worker does when it likes. */
+const sends = ({ journal }: ScriptedPublishers): string[] => journal.filter((entry) => entry !== 'connect');
+
 const LANES = 8;
 
 describe.each(DATABASES)('the relay on %s', (database) => {
@@ -139,7 +142,7 @@ describe.each(DATABASES)('the relay on %s', (database) => {
     away = false;
     await drained();
     await until(() => relay.status().trouble === null);
-    expect(vi.mocked(Logger.prototype.error).mock.calls.map(String).filter((line) => line.includes('broker'))).toHaveLength(2);
+    expect(vi.mocked(Logger.prototype.error).mock.calls.map(String).filter((line) => line.includes('broker'))).toHaveLength(1);
   });
 
   it('does not call it trouble with the database when a publisher breaks its contract', async () => {
@@ -158,7 +161,7 @@ describe.each(DATABASES)('the relay on %s', (database) => {
     expect(new Set(stages)).toEqual(new Set(['publisher']));
     await until(() => relay.status().trouble === null);
     // Each faulty publisher was closed before the message was sent again.
-    expect(publishers.journal.join(' ')).toMatch(/^(create publish close ){2}create publish published/);
+    expect(sends(publishers).join(' ')).toMatch(/^(create )*(publish close (create )*){2}publish published/);
   });
 
   it('closes a publisher that hangs before it sends again', async () => {
@@ -168,7 +171,7 @@ describe.each(DATABASES)('the relay on %s', (database) => {
     relays.start({ publishTimeout: 50 }, publishers);
     await reached;
     await drained();
-    expect(publishers.journal.slice(0, 5)).toEqual(['create', 'publish', 'close', 'create', 'publish']);
+    expect(sends(publishers).filter((entry) => entry !== 'create').slice(0, 3)).toEqual(['publish', 'close', 'publish']);
   });
 
   it('parks a message whose row somebody has spoilt', async () => {

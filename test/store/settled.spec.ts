@@ -197,6 +197,23 @@ describe.each(DATABASES)('what becomes of a message on %s', (database) => {
     });
   });
 
+  it('keeps its order where a claim reaches only a part of what waits with its topic, and its key is held besides', async () => {
+    const key = keyOfLane(1, LANES, 0, 'missing');
+    const m = Array.from({ length: 8 }, (_, i) => message({ topic: 'missing', key, payload: `${i}` }));
+    const limits = { lanes: LANES, rows: 2, bytes: 1e6 };
+    await f.add(...m.slice(0, 4));
+    await f.once(({ messages }) => ({ waiting: messages.map((one) => ({ message: one, delayMs: 0 })) }));
+    await f.once(({ messages }) => ({ retried: messages.slice(0, 1).map(refuse(3_600_000)) }), { ...limits, rows: 1 });
+    await f.add(...m.slice(4));
+    for (let i = 0; i < 3; i++) expect(await f.once(({ messages }) => ({ sent: messages }), limits)).toEqual([]);
+    const sent: string[] = [];
+    for (let i = 0; i < 20; i++) {
+      await f.makeDue();
+      sent.push(...ids(await f.once(({ messages }) => ({ sent: messages }), limits)));
+    }
+    expect(sent).toEqual(ids(m));
+  });
+
   it('blocks its key when it is given up and the option says so, until an operator decides', async () => {
     const [a1, a2, b] = [message({ key: 'a' }), message({ key: 'a' }), message({ key: 'b' })] as const;
     await f.add(a1, a2, b);
@@ -211,6 +228,27 @@ describe.each(DATABASES)('what becomes of a message on %s', (database) => {
     await f.query(`UPDATE ${f.tables.hold} SET state = 'retry', retry_at = ${f.store.dialect.now}`);
     expect(ids(await f.sendAll())).toEqual(ids([a2]));
     expect(await f.count('hold')).toBe(0);
+  });
+
+  it('does not overtake an earlier one that is too large for the claim', async () => {
+    const m = [100, 5000, 100, 100].map((size) => message({ payload: 'x'.repeat(size) }));
+    await f.add(...m);
+    const limits = { lanes: LANES, rows: 100, bytes: 1000 };
+    const batches: string[][] = [];
+    for (let i = 0; i < 3; i++) batches.push(ids(await f.once(({ messages }) => ({ sent: messages }), limits)));
+    expect(batches).toEqual([ids(m.slice(0, 1)), ids(m.slice(1, 2)), ids(m.slice(2))]);
+  });
+
+  it('waits behind its key in a lane with more holds than a claim looks at', async () => {
+    const keys = Array.from({ length: 6 }, (_, i) => keyOfLane(3, LANES, i));
+    await f.add(...keys.map((key) => message({ key })));
+    await f.once(({ messages }) => ({ retried: messages.map(refuse(3_600_000)) }));
+    const free = message({ key: keyOfLane(3, LANES, 6) });
+    await f.add(...keys.map((key) => message({ key })), free);
+    const sent: string[] = [];
+    for (let i = 0; i < 4; i++) sent.push(...ids(await f.once(({ messages }) => ({ sent: messages }), { lanes: 1, rows: 4, bytes: 1e6 })));
+    expect(sent).toEqual([free.messageId]);
+    expect(await f.count('held')).toBe(12);
   });
 
   it('goes on when many keys are refused at once, each in its order', async () => {
