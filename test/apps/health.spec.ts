@@ -24,8 +24,10 @@ describe('health', () => {
     const broker = new InMemoryBroker();
     broker.fail('outage');
     shop = await TestShop.open(broker);
-    await shop.place('tea', 1);
+    // Before there is anything to send.
     await expect.poll(status, PATIENT).toBe('degraded');
+    await shop.place('tea', 1);
+    expect(await status()).toBe('degraded');
     const { body } = await shop.http().get('/health').expect(200);
     expect(body).toMatchObject({ backlog: { pending: 1 }, relay: { running: true, trouble: { stage: 'broker' } } });
 

@@ -77,6 +77,7 @@ export class ConsumerEvents {
 
   private log(event: ConsumerEvent): void {
     const { consumer, messageId, origin, kind } = event;
+    if (kind === 'handled' || kind === 'ignored') return;
     const place = origin ? ` at ${origin.topic}[${origin.partition}]@${origin.offset}` : '';
     const text = `${consumer}: message ${messageId ?? 'without id'}${place} ${kind}`;
     if (!('error' in event)) this.logger.debug(text);

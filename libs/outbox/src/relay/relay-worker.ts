@@ -37,7 +37,8 @@ export class RelayWorker {
   private failures = 0;
   /** Batches in a row of which a part was not answered for. */
   private partial = 0;
-  private brokerIsAway = false;
+  /** Asked before the first batch, so that a broker that is away is known before anybody waits for it. */
+  private brokerIsReached = false;
   private readonly finished: Promise<void>;
 
   constructor(private readonly host: RelayWorkerHost) {
@@ -83,7 +84,7 @@ export class RelayWorker {
   /** One batch. True when there may be more. Never rejects. */
   private async tick(): Promise<boolean> {
     this.wanted = false;
-    if (this.brokerIsAway && !(await this.reachBroker())) return false;
+    if (!this.brokerIsReached && !(await this.reachBroker())) return false;
     if (this.stopping) return false;
     try {
       const claim = await this.claim();
@@ -177,7 +178,7 @@ export class RelayWorker {
   }
 
   private brokerFailed(failure: PublishFailure): void {
-    this.brokerIsAway = true;
+    this.brokerIsReached = false;
     this.failed('broker', new Error(`${failure.code}: ${failure.message}`));
   }
 
@@ -186,12 +187,12 @@ export class RelayWorker {
     this.host.onFailure(stage, error);
   }
 
-  /** After an outage the broker is asked first: while it is away, no transaction is opened for it. */
+  /** While the broker is away, no transaction is opened for it. */
   private async reachBroker(): Promise<boolean> {
     this.connecting = true;
     try {
       await this.publisher.connect();
-      this.brokerIsAway = false;
+      this.brokerIsReached = true;
       this.host.onBrokerReached();
       return true;
     } catch (error) {
