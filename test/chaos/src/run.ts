@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Order } from 'nestjs-transactional-outbox';
 import { type OwnServer, startOwn } from '../../services/index.mjs';
+import { readAll, settle } from './arrival.js';
 import { ChaosBroker } from './broker.js';
 import { ChildPlace, type ChildRole } from './child.js';
 import type { ChildConfig, ChildMessage, DatabaseName } from './child-config.js';
@@ -39,9 +40,6 @@ const DATABASE_SETTINGS: Record<DatabaseName, Record<string, string>> = {
   mariadb: { 'innodb-print-all-deadlocks': 'ON' },
   postgres: {},
 };
-
-/** How long nothing may move before the rest counts as lost. */
-const PATIENCE_MS = 45_000;
 
 /** Builds the ground, lets writers, relays and consumers run under the faults, heals everything, and reads what came of it. */
 export async function runChaos(options: RunOptions): Promise<RunResult> {
@@ -184,39 +182,4 @@ async function strikeAll(ground: Ground, { faults, seconds, say }: RunOptions): 
   await sleep(Math.max(0, start + seconds * 1000 - Date.now()));
   await Promise.all(running);
   return struck;
-}
-
-/** Waits until every committed event is published or parked and has had its effect, or until nothing moves any more. */
-async function settle({ database, broker }: Ground, say: (line: string) => void): Promise<void> {
-  let last = '';
-  let moved = Date.now();
-  for (;;) {
-    const committed = await database.committed();
-    const parked = new Set(await database.parked());
-    const published = new Set(broker.records().map(({ eventId }) => eventId));
-    const effects = await database.effects();
-    const missing = committed.filter(({ eventId }) => !published.has(eventId) && !parked.has(eventId)).length;
-    const state = `${committed.length} committed, ${missing} on their way, ${effects.length} effects`;
-    if (state !== last) {
-      say(state);
-      last = state;
-      moved = Date.now();
-    }
-    const acted = new Set(effects.map(({ eventId }) => eventId));
-    if (missing === 0 && [...published].every((id) => id === null || acted.has(id))) return;
-    if (Date.now() - moved > PATIENCE_MS) {
-      say('nothing moves any more');
-      return;
-    }
-    await sleep(1000);
-  }
-}
-
-/** The relays have ended: what is on the topics now is all. */
-async function readAll(broker: ChaosBroker): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
-  while (broker.records().length < (await broker.count())) {
-    if (Date.now() > deadline) throw new Error('the topics could not be read to their end');
-    await sleep(200);
-  }
 }
