@@ -7,7 +7,7 @@ import { generate } from './random-programs/generate';
 /** Programs that run side by side; each may hold a few connections. */
 const BESIDE = 4;
 
-const DEFAULT_COUNTS: Record<DatabaseName, number> = { sqlite: 4000, mysql: 400, mariadb: 400, postgres: 400 };
+const DEFAULT_COUNTS: Record<DatabaseName, number> = { sqlite: 3000, mysql: 300, mariadb: 300, postgres: 300 };
 
 /** `OUTBOX_PROGRAMS` sets how many programs to run on each database, `OUTBOX_SEED` the first one's seed. */
 const COUNT = process.env['OUTBOX_PROGRAMS'];

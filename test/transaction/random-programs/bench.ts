@@ -6,7 +6,7 @@ import { compare, type Found } from './check';
 import { MAX_IDS } from './generate';
 import { Interpreter, TAKEN, type Trace } from './interpret';
 import { type Dialect, predict } from './model';
-import { print, type Program, smaller } from './program';
+import { isWellPlaced, print, type Program, smaller } from './program';
 
 /** Milliseconds after which programs are taken to wait for themselves. */
 const HANGS_AFTER = Number(process.env['OUTBOX_HANG'] ?? 60_000);
@@ -105,6 +105,7 @@ export class Bench {
     for (let found = true; found && runs < MAX_SHRINKS; ) {
       found = false;
       for (const body of smaller(best.program.body)) {
+        if (!isWellPlaced(body)) continue;
         if (++runs > MAX_SHRINKS) break;
         const smallerOne = [{ ...program, body }];
         const finding = await this.unlessHung(smallerOne, this.findings(smallerOne)).then(

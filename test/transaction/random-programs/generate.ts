@@ -27,14 +27,14 @@ export class Random {
 
 const WAYS: readonly Way[] = ['insert', 'save', 'builder', 'query'];
 const MODES: readonly Propagation[] = [
-  'REQUIRED', 'REQUIRED', 'NESTED', 'NESTED', 'NESTED', 'REQUIRES_NEW', 'MANDATORY', 'SUPPORTS', 'NOT_SUPPORTED', 'NEVER',
+  'REQUIRED', 'NESTED', 'NESTED', 'NESTED', 'NESTED', 'REQUIRES_NEW', 'MANDATORY', 'SUPPORTS', 'NOT_SUPPORTED', 'NEVER',
 ];
 
 /** Most ids that one program uses. */
-export const MAX_IDS = 60;
+export const MAX_IDS = 80;
 
 /** Most steps of one program, compound ones counted too. */
-const MAX_STEPS = 40;
+const MAX_STEPS = 50;
 
 /** What is known, before it runs, of the place that a step stands in. */
 interface Place {
@@ -94,6 +94,11 @@ class Generator {
         return { kind: 'leave', body: [this.pause(), ...this.steps({ ...deeper, connections: 0, parallel: true })] };
       }
       if (random.chance(0.35)) return { kind: 'catch', body: this.steps(deeper) };
+      if (place.inTransaction && random.chance(place.parallel ? 0.5 : 0.15)) {
+        // What fails and is caught: a savepoint that is undone, and work that goes on.
+        const body = [...this.steps({ ...deeper, depth: deeper.depth + 1, inSavepoint: true }), { kind: 'throw' } as const];
+        return { kind: 'catch', body: [{ kind: 'call', propagation: 'NESTED', body }] };
+      }
       if (place.inTransaction && random.chance(0.2)) {
         return { kind: 'transaction', body: this.steps({ ...deeper, inSavepoint: true }) };
       }

@@ -98,3 +98,43 @@ export function* smaller(steps: readonly Step[]): Generator<readonly Step[]> {
     }
   }
 }
+
+/** Whether every step stands where it means something: taking steps away may bring others out of their transaction. */
+export function isWellPlaced(steps: readonly Step[], place: 'outside' | 'inside' | 'explicit' = 'outside'): boolean {
+  return steps.every((step) => {
+    switch (step.kind) {
+      case 'sql':
+        // After a COMMIT by hand inside a savepoint, TypeORM and the database no longer agree on where they are.
+        return place !== 'outside';
+      case 'transaction':
+      case 'leave':
+        return place === 'inside' && isWellPlaced(step.body, place) && (step.kind === 'leave' || !endsByHand(step.body));
+      case 'explicit':
+        return place !== 'inside' && isWellPlaced(step.body, 'explicit') && !endsByHand(step.body);
+      case 'call': {
+        const { propagation } = step;
+        if (place === 'explicit') return false;
+        if (propagation === 'NOT_SUPPORTED' || propagation === 'NEVER') return isWellPlaced(step.body, 'outside');
+        if (propagation === 'NESTED' && place === 'inside' && endsByHand(step.body)) return false;
+        const begins = propagation === 'REQUIRED' || propagation === 'NESTED' || propagation === 'REQUIRES_NEW';
+        return isWellPlaced(step.body, begins ? 'inside' : place);
+      }
+      case 'catch':
+        return isWellPlaced(step.body, place);
+      case 'parallel':
+        return step.branches.every((branch) => isWellPlaced(branch, place));
+      case 'hooks':
+        return place !== 'explicit';
+      default:
+        return true;
+    }
+  });
+}
+
+function endsByHand(steps: readonly Step[]): boolean {
+  return steps.some(
+    (step) =>
+      (step.kind === 'sql' && (step.command === 'COMMIT' || step.command === 'ROLLBACK')) ||
+      ('body' in step && endsByHand(step.body)),
+  );
+}

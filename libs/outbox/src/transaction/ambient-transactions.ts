@@ -158,9 +158,9 @@ export class AmbientTransactions {
   /** Makes `manager.transaction(…)` inside a transaction a savepoint that its branch alone may use. */
   private nest(manager: EntityManager): void {
     const original = manager.transaction.bind(manager) as (...args: unknown[]) => Promise<unknown>;
-    const transaction = async (first: Run | IsolationLevel, second?: Run): Promise<unknown> => {
+    const transaction = async (first: Run | IsolationLevel | undefined, second?: Run): Promise<unknown> => {
       const open = this.current();
-      const [run, isolation] = typeof first === 'string' ? [second, first] : [first, undefined];
+      const [run, isolation] = typeof first === 'function' ? [first, undefined] : [second, first];
       if (!run) return original(first, second);
       if (!open) return this.views ? this.views.transaction(original, isolation, run) : original(first, second);
       return this.savepoint(open, isolation, () => run(open.queryRunner.manager));

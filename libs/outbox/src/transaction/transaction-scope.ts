@@ -127,6 +127,12 @@ export class TransactionScope {
     this.afterCommit.push(hook);
   }
 
+  /** Runs before the hooks of others; of a transaction begun by hand, before its COMMIT is answered to its owner. */
+  onCommitFirst(hook: TransactionHook): void {
+    this.assertUsable();
+    this.afterCommit.unshift(hook);
+  }
+
   onRollback(hook: TransactionHook): void {
     this.assertUsable();
     this.afterRollback.push(hook);

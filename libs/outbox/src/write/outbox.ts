@@ -27,7 +27,7 @@ export interface OutboxOptions {
 
 /** Emits events into the transaction. */
 export class Outbox {
-  private readonly drained = new WeakMap<TransactionScope, WeakSet<EventSource>>();
+  private readonly drained = new WeakMap<TransactionScope, Set<EventSource>>();
 
   constructor(
     private readonly ambient: AmbientTransactions,
@@ -65,14 +65,18 @@ export class Outbox {
   drain(queryRunner: QueryRunner, source: EventSource): void {
     if (!queryRunner.isTransactionActive) return;
     const scope = this.ambient.scopeOn(queryRunner);
-    const drained = this.drained.get(scope) ?? new WeakSet();
+    const drained = this.drained.get(scope) ?? new Set();
     this.drained.set(scope, drained);
     scope.onFlush(() => {
       // An entity may be saved several times in a transaction; its events are emitted once.
       if (drained.has(source)) return;
+      if (drained.size === 0) {
+        scope.onCommitFirst(() => {
+          for (const each of drained) each.uncommit();
+        });
+      }
       drained.add(source);
       scope.add(this.toMessages(source.getUncommittedEvents()));
-      scope.onCommit(() => source.uncommit());
     });
   }
 
