@@ -1,11 +1,18 @@
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
-import { startOwn } from '../services/index.mjs';
+import { afterAll, beforeAll } from 'vitest';
+import { type OwnServer, startOwn } from '../services/index.mjs';
 import { KafkaBroker } from './kafka-broker';
 import { describePublisher, type PublisherSetup } from './publisher-acceptance';
 
 /** A broker of our own, since it is stopped. */
+let server: OwnServer;
+
+beforeAll(async () => {
+  server = await startOwn('kafka');
+});
+afterAll(() => server?.remove());
+
 async function setUp(options: { idempotent: boolean }): Promise<PublisherSetup> {
-  const server = await startOwn('kafka');
   const brokers = server.info.brokers ?? [];
   const onlooker = await new KafkaBroker(brokers).connect();
   return {
@@ -14,10 +21,7 @@ async function setUp(options: { idempotent: boolean }): Promise<PublisherSetup> 
     read: (topic) => onlooker.read(topic),
     topicsMustExist: true,
     outage: { start: () => server.kill('SIGKILL'), end: () => server.restart() },
-    close: async () => {
-      await onlooker.close();
-      await server.remove();
-    },
+    close: () => onlooker.close(),
   };
 }
 

@@ -10,6 +10,8 @@ import { KafkaBroker } from './kafka-broker';
 import { recordFor, summaryOf, untilAcknowledged, valuesByKey } from './publisher-acceptance';
 
 const TIMEOUT = 20_000;
+/** A killed broker may register again only when its session has run out, and on a busy machine starts slowly. */
+const RESTART_TIMEOUT = 180_000;
 
 describe('the kafkajs publisher and a broker in trouble', () => {
   let server: OwnServer;
@@ -71,10 +73,10 @@ describe('the kafkajs publisher and a broker in trouble', () => {
     await server.kill('SIGCONT');
   });
 
-  it.each([false, true])('goes on with a broker whose log was wiped, idempotent: %s', async (idempotent) => {
+  it('goes on with a broker whose log was wiped', { timeout: RESTART_TIMEOUT }, async () => {
     const topic = await onlooker.createTopic();
-    const publisher = create({ idempotent });
-    await untilAcknowledged(publisher, recordsFor(topic, 50));
+    const both = [create({ idempotent: false }), create({ idempotent: true })];
+    for (const publisher of both) await untilAcknowledged(publisher, recordsFor(topic, 50));
     await server.kill('SIGKILL');
     const data = server.info.dataDir ?? '';
     const logs = (await readdir(data)).filter((name) => name.startsWith(topic));
@@ -82,8 +84,8 @@ describe('the kafkajs publisher and a broker in trouble', () => {
     await Promise.all(logs.map((name) => rm(join(data, name), { recursive: true })));
     await server.restart();
     const records = recordsFor(topic, 50);
-    await untilAcknowledged(publisher, records);
-    expect(valuesByKey(await onlooker.read(topic))).toEqual(valuesByKey(records));
+    for (const publisher of both) await untilAcknowledged(publisher, records);
+    expect(valuesByKey(await onlooker.read(topic))).toEqual(valuesByKey([...records, ...records]));
   });
 
   it.each([false, true])('goes on after failed sends and loses nothing, idempotent: %s', async (idempotent) => {

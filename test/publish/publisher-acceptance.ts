@@ -207,7 +207,7 @@ export function describePublisher(name: string, setUp: () => Promise<PublisherSe
       });
     });
 
-    it('reports unknown while the broker is away, and goes on without a restart when it is back', async () => {
+    it('reports unknown while the broker is away, and goes on without a restart when it is back', { timeout: 180_000 }, async () => {
       const topic = await setup.createTopic();
       const publisher = create();
       const records = Array.from({ length: 20 }, (_, n) => recordFor(topic, { key: `k${n}`, value: `${n}` }));
