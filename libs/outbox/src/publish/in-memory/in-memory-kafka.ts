@@ -41,6 +41,11 @@ class Emitter {
   }
 }
 
+interface Subscription {
+  readonly topic?: string | RegExp;
+  readonly topics?: readonly (string | RegExp)[];
+}
+
 export class InMemoryKafkaConsumer extends Emitter {
   readonly events = {
     CONNECT: 'consumer.connect',
@@ -65,9 +70,9 @@ export class InMemoryKafkaConsumer extends Emitter {
     this.emit(this.events.CONNECT);
   }
 
-  async subscribe({ topics, fromBeginning }: { topics: (string | RegExp)[]; fromBeginning?: boolean }): Promise<void> {
+  /** One `topic` a call is the older form, which Nest 10.0 uses. `fromBeginning` is the server's own option here. */
+  async subscribe({ topic, topics = topic === undefined ? [] : [topic] }: Subscription): Promise<void> {
     this.topics.push(...topics);
-    void fromBeginning; // Decided by the server's own option, whose default differs from that of kafkajs.
   }
 
   async run({ eachMessage }: { eachMessage: (payload: unknown) => Promise<void> }): Promise<void> {

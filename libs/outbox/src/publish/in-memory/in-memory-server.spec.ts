@@ -1,9 +1,10 @@
-import { Controller, Module } from '@nestjs/common';
+import { Controller, Logger, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Ctx, EventPattern, KafkaContext, MessagePattern, Payload, ServerKafka, Transport } from '@nestjs/microservices';
 import { of, throwError } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { InMemoryBroker } from './in-memory-broker';
+import { InMemoryKafkaConsumer } from './in-memory-kafka';
 
 interface Call {
   readonly handler: string;
@@ -168,4 +169,20 @@ describe('InMemoryServer', () => {
     await server.close();
     expect(states).toEqual(['connected', 'connected', 'stopped', 'disconnected', 'disconnected'].filter((s, n, all) => s !== all[n - 1]));
   });
+});
+
+it('takes a single topic, as Nest 10.0 subscribes', async () => {
+  const broker = new InMemoryBroker();
+  const consumer = new InMemoryKafkaConsumer(broker, new Logger('test'), 'group', true);
+  await consumer.subscribe({ topic: 'a' });
+  const seen: unknown[] = [];
+  await consumer.run({
+    eachMessage: async (payload) => {
+      seen.push(payload);
+    },
+  });
+  broker.produce('a', { value: 'x' });
+  await broker.idle();
+  expect(seen).toHaveLength(1);
+  await consumer.stop();
 });
