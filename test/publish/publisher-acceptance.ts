@@ -190,6 +190,23 @@ export function describePublisher(name: string, setUp: () => Promise<PublisherSe
       expect(await setup.read(topic)).toHaveLength(1);
     });
 
+    it('publishes while it connects, and connects twice', async () => {
+      const topic = await setup.createTopic();
+      const publisher = create();
+      const connecting = [publisher.connect(), publisher.connect()];
+      expect(summaryOf(await publish([recordFor(topic)], publisher))).toEqual(['acknowledged']);
+      await Promise.all(connecting);
+      await publisher.connect();
+    });
+
+    it('is closed while it connects', async () => {
+      const publisher = create();
+      const connecting = publisher.connect().catch(() => {});
+      await publisher.close();
+      await connecting;
+      expect(summaryOf(await publish([recordFor(await setup.createTopic())], publisher))).toEqual(['unknown CLOSED']);
+    });
+
     it('is closed during a publish, again, and for good', async () => {
       const topic = await setup.createTopic();
       const publisher = create();

@@ -30,7 +30,8 @@ export function kafkaPublisher(options: KafkaPublisherOptions): PublisherFactory
 
 class KafkaPublisher implements Publisher {
   private readonly sender: TopicWiseSender;
-  private running: { readonly deadline: Deadline; readonly done: Promise<unknown> } | null = null;
+  private connecting: Call<void> | null = null;
+  private publishing: Call<readonly PublishOutcome[]> | null = null;
   private closed = false;
 
   constructor(
@@ -42,22 +43,30 @@ class KafkaPublisher implements Publisher {
 
   async connect(): Promise<void> {
     if (this.closed) throw new Error('The publisher is closed');
-    if (this.running !== null) return;
-    await this.run(CONNECT_TIMEOUT, (deadline) => this.sender.connect(deadline));
+    if (this.publishing !== null) return;
+    this.connecting ??= call(CONNECT_TIMEOUT, async (deadline) => {
+      await this.sender.connect(deadline);
+    });
+    await this.connecting.result.finally(() => (this.connecting = null));
   }
 
   async publish(records: readonly PublishRecord[], options: PublishOptions): Promise<readonly PublishOutcome[]> {
-    if (this.running !== null) throw new Error('publish was called while another call was running');
-    return this.run(options.timeout, (deadline) => this.deliver(records, deadline));
+    if (this.publishing !== null) throw new Error('publish was called while another publish was running');
+    this.publishing = call(options.timeout, async (deadline) => {
+      if (this.connecting !== null) await deadline.race(this.connecting.settled);
+      return this.deliver(records, deadline);
+    });
+    return this.publishing.result.finally(() => (this.publishing = null));
   }
 
   async close(): Promise<void> {
     this.closed = true;
     const grace = new Deadline(CLOSE_GRACE);
-    if (this.running !== null) {
-      await grace.race(this.running.done);
-      this.running?.deadline.cut();
-      await this.running?.done;
+    for (const running of [this.connecting, this.publishing]) {
+      if (running === null) continue;
+      await grace.race(running.settled);
+      running.deadline.cut();
+      await running.settled;
     }
     await this.sender.close(grace);
     grace.dispose();
@@ -77,17 +86,18 @@ class KafkaPublisher implements Publisher {
       expired: () => deadline.expired,
     });
   }
+}
 
-  private async run<T>(timeout: number, work: (deadline: Deadline) => Promise<T>): Promise<T> {
-    const deadline = new Deadline(timeout);
-    const result = work(deadline);
-    const running = { deadline, done: result.catch(() => undefined) };
-    this.running = running;
-    try {
-      return await result;
-    } finally {
-      deadline.dispose();
-      if (this.running === running) this.running = null;
-    }
-  }
+/** Work that is under way, and the time that it has. */
+interface Call<T> {
+  readonly deadline: Deadline;
+  readonly result: Promise<T>;
+  /** Never rejects. */
+  readonly settled: Promise<unknown>;
+}
+
+function call<T>(timeout: number, work: (deadline: Deadline) => Promise<T>): Call<T> {
+  const deadline = new Deadline(timeout);
+  const result = work(deadline).finally(() => deadline.dispose());
+  return { deadline, result, settled: result.catch(() => undefined) };
 }
