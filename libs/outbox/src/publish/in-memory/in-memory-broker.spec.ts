@@ -141,6 +141,7 @@ describe('InMemoryBroker', () => {
       topics: ['orders'],
       eachMessage: async ({ value }) => {
         await new Promise<void>((resolve) => (release = resolve));
+        for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
         got.push(String(value));
       },
     });
