@@ -1,7 +1,8 @@
 import { PooledClaimSessions, SerialClaimSessions } from '../../libs/outbox/src/relay/claim-sessions';
 import { Relay } from '../../libs/outbox/src/relay/relay';
 import { DEFAULT_RELAY_OPTIONS, type RelayOptions } from '../../libs/outbox/src/relay/relay-options';
-import { StoreFixture } from '../store/fixture';
+import { SerialQueryRunners } from '../../libs/outbox/src/transaction/serial-query-runner';
+import type { StoreFixture } from '../store/fixture';
 import { ScriptedPublishers } from './scripted-publisher';
 
 export interface RunningRelay {
@@ -16,14 +17,18 @@ export const QUICK: Partial<RelayOptions> = { retryDelay: 20, maxRetryDelay: 200
 export class Relays {
   private readonly running: { relay: Relay; poll: NodeJS.Timeout }[] = [];
 
-  constructor(readonly f: StoreFixture) {}
+  private readonly serial: SerialQueryRunners;
+
+  constructor(readonly f: StoreFixture) {
+    this.serial = new SerialQueryRunners(f.dataSource, f.dataSource.createQueryRunner.bind(f.dataSource));
+  }
 
   start(options: RelayOptions = {}, publishers = new ScriptedPublishers(), poll = 50): RunningRelay {
     const { store, dataSource } = this.f;
     const serial = store.dialect.name === 'sqlite';
     const resolved = { ...DEFAULT_RELAY_OPTIONS, ...QUICK, ...options, ...(serial ? { concurrency: 1 } : {}) };
     const sessions = serial
-      ? new SerialClaimSessions(store, () => dataSource.createQueryRunner())
+      ? new SerialClaimSessions(store, () => this.serial.create())
       : new PooledClaimSessions(store, dataSource.options, { workers: resolved.concurrency, sessionTimeout: resolved.sessionTimeout });
     const relay = new Relay(sessions, publishers.factory, store, resolved);
     relay.start();

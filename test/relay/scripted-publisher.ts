@@ -69,6 +69,11 @@ export class ScriptedPublishers {
     return { reached, letGo };
   }
 
+  /** The journal but for the connecting. */
+  get acts(): string[] {
+    return this.journal.filter((entry) => entry !== 'connect');
+  }
+
   get values(): (string | null)[] {
     return this.published.map(({ value }) => value);
   }

@@ -125,7 +125,7 @@ describe.each(SERVERS)('the lanes of a relay on %s', (database) => {
     await reached;
     await killConnections();
     await closed;
-    expect(publishers.journal).toEqual(['create', 'publish', 'close']);
+    expect(publishers.acts).toEqual(['create', 'publish', 'close']);
     letGo();
     await until(async () => (await f.count('pending')) === 0);
     expect(lost).toEqual([5]);

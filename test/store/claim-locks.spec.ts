@@ -71,9 +71,13 @@ describe.each(KINDS)('what an open claim locks on $kind', ({ database, old }) =>
     expect((await two.claim(LIMITS))?.lanes).toHaveLength(LANES);
     expect(await one.claim(LIMITS)).toBeUndefined();
     await two.close();
-    let again = await one.claim(LIMITS);
-    while (!again) again = await one.claim(LIMITS);
-    await one.settle({ ...NOTHING, sent: again.messages });
+    // The server notices in its own time, and may free one lane after the other.
+    for (let lanes = 0; lanes < LANES; ) {
+      const again = await one.claim(LIMITS);
+      if (!again) continue;
+      await one.settle({ ...NOTHING, sent: again.messages });
+      lanes += again.lanes.length;
+    }
     const three = await f.session();
     expect(await three.claim(LIMITS)).toBeUndefined();
     await f.add(...oneOfEachLane());

@@ -119,8 +119,8 @@ describe.each(SERVERS)(`what a claim reads on %s, with ${MANY} sent rows beside`
       expect(reads, `statistics ${fresh ? 'fresh' : 'stale'}`).toBeLessThanOrEqual(BOUND);
       const beforeSettle = await connection.reads();
       await settle({ sent: taken?.messages ?? [] });
-      // PostgreSQL has forgotten what an ended transaction read; there the plan must do.
-      if (database !== 'postgres') expect((await connection.reads()) - beforeSettle - (await connection.overhead())).toBeLessThanOrEqual(BOUND);
+      // The list of keys counts as rows too. PostgreSQL has forgotten what an ended transaction read: there the plan must do.
+      if (database !== 'postgres') expect((await connection.reads()) - beforeSettle - (await connection.overhead())).toBeLessThanOrEqual(2 * BOUND);
       for (const { sql, parameters } of connection.statements) {
         const plan = await connection.explain(sql, parameters);
         expect(plan).not.toMatch(/Seq Scan on (outbox_pending|outbox_message|outbox_held)|Sort|filesort/);

@@ -1,5 +1,6 @@
 import type { ChangingSql } from './connection';
 import type { Dialect } from './dialect';
+import { hasKey, type Key } from './key-deletes';
 import { type HoldPlace, placeName } from './order-key';
 
 /** Rows of one statement that names each with its values. */
@@ -72,16 +73,35 @@ export async function removeHeld(sql: ChangingSql, dialect: Dialect, rows: reado
 export async function releaseHolds(sql: ChangingSql, dialect: Dialect, places: readonly HoldPlace[]): Promise<void> {
   const { bind, now, tables, deleteByKey, updateByKey } = dialect;
   for (const part of partsOf(places)) {
-    const which = part.map(({ lane }) => `(t.lane = ${lane} AND t.topic = ? AND t.message_key = ?)`).join(' OR ');
-    const parameters = part.flatMap(({ topic, key }) => [topic, key]);
-    const emptied = deleteByKey(
-      'hold',
-      part.map(({ lane, topic, key }) => [lane, topic, key]),
-      `NOT EXISTS (SELECT 1 FROM ${tables.held} w WHERE w.lane = t.lane AND w.topic = t.topic AND w.message_key = t.message_key)`,
-    );
-    await sql.query(bind(emptied.sql), emptied.parameters);
-    await sql.query(bind(`${updateByKey(tables.hold)} SET retry_at = ${now} WHERE ${which}`), parameters);
+    // A look of its own: as a condition of the DELETE, MySQL would lock what it looks at.
+    const waited = await waitedFor(sql, dialect, part);
+    const [ended, due] = [part.filter((place) => !waited.has(place)), part.filter((place) => waited.has(place))];
+    if (ended.length > 0) {
+      const statement = deleteByKey('hold', ended.map(toKey));
+      await sql.query(bind(statement.sql), statement.parameters);
+    }
+    if (due.length > 0) {
+      const which = hasKey('hold', due.map(toKey));
+      await sql.query(bind(`${updateByKey(tables.hold)} SET retry_at = ${now} WHERE ${which.sql}`), which.parameters);
+    }
   }
+}
+
+/** Those of the holds that a message waits behind. */
+async function waitedFor(sql: ChangingSql, dialect: Dialect, places: readonly HoldPlace[]): Promise<ReadonlySet<HoldPlace>> {
+  const queries = places.map(
+    ({ lane }, index) =>
+      `SELECT ${index} AS place FROM ${dialect.tables.held} w WHERE w.lane = ${lane} AND w.topic = ? AND w.message_key = ? LIMIT 1`,
+  );
+  const rows = (await sql.query(
+    dialect.bind(dialect.unionAll(queries)),
+    places.flatMap(({ topic, key }) => [topic, key]),
+  )) as { place: number }[];
+  return new Set(rows.flatMap(({ place }) => places[Number(place)] ?? []));
+}
+
+function toKey({ lane, topic, key }: HoldPlace): Key {
+  return [lane, topic, key];
 }
 
 function* partsOf<T>(items: readonly T[]): Generator<readonly T[]> {
