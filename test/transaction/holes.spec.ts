@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type EntitySubscriberInterface, EventSubscriber } from 'typeorm';
+import { type EntityManager, type EntitySubscriberInterface, EventSubscriber, type TransactionCommitEvent } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../setup/app';
 import { DATABASES } from '../setup/databases';
@@ -11,30 +11,28 @@ const DOOMED = { code: 'OUTBOX_TRANSACTION_DOOMED' };
 
 /** What the app's subscriber does at its next call; a test sets it. */
 const listen: {
-  beforeCommit?: () => Promise<unknown> | void;
+  beforeCommit?: (manager: EntityManager) => Promise<unknown> | void;
   afterCommit?: () => Promise<unknown> | void;
   afterQuery?: (query: string) => void;
 } = {};
 
 @EventSubscriber()
 class Listener implements EntitySubscriberInterface {
-  beforeTransactionCommit(): Promise<unknown> | void {
-    return once('beforeCommit')?.();
+  beforeTransactionCommit({ manager }: TransactionCommitEvent): Promise<unknown> | void {
+    const listener = listen.beforeCommit;
+    delete listen.beforeCommit;
+    return listener?.(manager);
   }
 
   afterTransactionCommit(): Promise<unknown> | void {
-    return once('afterCommit')?.();
+    const listener = listen.afterCommit;
+    delete listen.afterCommit;
+    return listener?.();
   }
 
   afterQuery({ query }: { query: string }): void {
     listen.afterQuery?.(query);
   }
-}
-
-function once(name: 'beforeCommit' | 'afterCommit') {
-  const listener = listen[name];
-  delete listen[name];
-  return listener;
 }
 
 /** Places where an event or a row could slip out of its transaction. */
@@ -48,7 +46,7 @@ describe.each(DATABASES)('a transaction on %s', (database) => {
     app = await startApp(database, {
       entities: [Note],
       providers: [Notes],
-      dataSource: { poolSize: 4, subscribers: [Listener] },
+      dataSource: { poolSize: 4, subscribers: [Listener], cache: true },
     });
     notes = app.app.get(Notes);
   });
@@ -209,6 +207,29 @@ describe.each(DATABASES)('a transaction on %s', (database) => {
       expect(await notes.rows()).toEqual([100]);
     });
 
+    it('keeps what was sent before one beside it was undone', async () => {
+      for (let id = 1; id <= 10; id++) {
+        await run(() => {
+          notes.outbox.emit(NoteWritten.of(id));
+          return Promise.allSettled([sql(`INSERT INTO note (id, text) VALUES (${id}, '')`), nested(fails)]);
+        });
+      }
+      await expectWritten(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
+    });
+
+    it('one right after another, in parallel, are either kept or refused for what they are', async () => {
+      for (let ticks = 0; ticks < 60; ticks++) {
+        const later = async (): Promise<void> => {
+          for (let i = 0; i < ticks; i++) await Promise.resolve();
+          await nested(() => notes.write(1000 + ticks));
+        };
+        const [first, second] = await run(() => Promise.allSettled([nested(() => notes.write(ticks)), later()]));
+        expect(first).toMatchObject({ status: 'fulfilled' });
+        if (second?.status === 'rejected') expect(second.reason).toMatchObject({ code: 'OUTBOX_SAVEPOINT_CONFLICT' });
+      }
+      await expectWritten(...(await notes.rows()));
+    });
+
     it('left open by work that nobody waits for does not spoil the next transaction', async () => {
       for (let ticks = 0; ticks < 40; ticks++) {
         let late: Promise<unknown> | undefined;
@@ -252,6 +273,16 @@ describe.each(DATABASES)('a transaction on %s', (database) => {
       await expectWritten(1, 2);
     });
 
+    it('of an explicit manager takes events and rows of a subscriber before its commit', async () => {
+      listen.beforeCommit = async (manager) => {
+        await manager.insert(Note, { id: 2 });
+        notes.outbox.emit(NoteWritten.of(2), { manager });
+      };
+      await app.dataSource.transaction((manager) => manager.insert(Note, { id: 1 }));
+      expect(await notes.rows()).toEqual([1, 2]);
+      expect(await app.logged()).toEqual([{ id: 2 }]);
+    });
+
     it('takes events that come while it writes its events', async () => {
       let emitted = 0;
       listen.afterQuery = (query) => {
@@ -262,6 +293,17 @@ describe.each(DATABASES)('a transaction on %s', (database) => {
         await notes.repository.insert({ id: 2 });
       });
       await expectWritten(1, 2);
+    });
+
+    it.each(['commit', 'rollback'])('has its statements behind it, awaited or not: %s', async (end) => {
+      for (let id = 1; id <= 10; id++) {
+        await run(async () => {
+          notes.outbox.emit(NoteWritten.of(id));
+          sql(`INSERT INTO note (id, text) VALUES (${id}, '')`).catch(silence);
+          if (end === 'rollback') throw new Error('undo');
+        }).catch(silence);
+      }
+      await expectWritten(...(end === 'commit' ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] : []));
     });
 
     it('takes nothing by a manager that was kept, while a subscriber holds up the end', async () => {
@@ -345,6 +387,19 @@ describe.each(DATABASES)('a transaction on %s', (database) => {
       ).rejects.toMatchObject({ ...DOOMED, cause: { code: 'ER_LOCK_WAIT_TIMEOUT' } }),
     );
     expect(await notes.rows()).toEqual([100]);
+  });
+
+  it('gives its own query results to the cache, and takes them back', async () => {
+    const find = (): Promise<Note[]> => notes.repository.find({ cache: { id: 'all', milliseconds: 60_000 } });
+    await expect(
+      run(async () => {
+        await notes.write(1);
+        expect(await find()).toHaveLength(1);
+        throw new Error('undo');
+      }),
+    ).rejects.toThrow('undo');
+    expect(await find()).toEqual([]);
+    await app.dataSource.queryResultCache?.clear();
   });
 
   it('that could not begin keeps no other waiting', async () => {

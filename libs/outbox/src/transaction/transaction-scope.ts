@@ -32,8 +32,6 @@ type Stream = QueryRunner['stream'];
 
 interface Savepoint {
   readonly name: string;
-  /** Who set it: while it is open, others' statements would be undone with it. */
-  readonly owner: Branch | undefined;
   readonly collected: Collected;
 }
 
@@ -63,10 +61,14 @@ export class TransactionScope {
   private readonly afterCommit: TransactionHook[] = [];
   private readonly afterRollback: TransactionHook[] = [];
   private readonly savepoints: Savepoint[] = [];
+  /** Who has set savepoints: until they have ended, others' statements could be undone with theirs. */
+  private owners: readonly Branch[] = [];
   private failure: Failure | undefined;
-  /** `committing`: COMMIT is on its way, and what comes now would come after it. */
-  private state: 'open' | 'closing' | 'committing' | 'committed' | 'rolled-back' = 'open';
+  /** `ending`: COMMIT or ROLLBACK is on its way, and what comes now would come after it. */
+  private state: 'open' | 'closing' | 'ending' | 'committed' | 'rolled-back' = 'open';
   private written = 0;
+  /** Statements that are not answered yet. */
+  private readonly underway = new Set<Promise<unknown>>();
 
   constructor(
     readonly queryRunner: QueryRunner,
@@ -167,6 +169,7 @@ export class TransactionScope {
         break;
     }
     if (command?.kind === 'savepoint') return this.setSavepoint(command.name, args);
+    if (command) await this.quiet();
     const result = await this.watched(args, command?.kind === 'rollback-to');
     switch (command?.kind) {
       case 'release':
@@ -184,8 +187,9 @@ export class TransactionScope {
     const before = this.state;
     try {
       await this.writeMessages();
+      this.state = 'ending';
+      await this.quiet();
       if (!this.failure) {
-        this.state = 'committing';
         const result: unknown = await this.query(...args);
         this.end('committed');
         return result;
@@ -196,7 +200,16 @@ export class TransactionScope {
       this.state = before;
       throw error;
     }
+    this.state = before;
     throw this.doomed();
+  }
+
+  /**
+   * Waits for the statements that others have sent: they are on their way, but TypeORM does not keep their order, and
+   * one that came behind the end of a savepoint or of the transaction would be outside of it.
+   */
+  private async quiet(): Promise<void> {
+    while (this.underway.size > 0) await Promise.allSettled(this.underway);
   }
 
   /** What is emitted while messages are written is written too. */
@@ -210,7 +223,9 @@ export class TransactionScope {
   }
 
   private async rollback(args: Parameters<Query>): Promise<unknown> {
+    this.state = 'ending';
     try {
+      await this.quiet();
       return await this.query(...args);
     } finally {
       this.end('rolled-back');
@@ -227,16 +242,31 @@ export class TransactionScope {
   }
 
   private async setSavepoint(name: string, args: Parameters<Query>): Promise<unknown> {
+    const owner = this.options.caller();
+    const { owners } = this;
+    // Known before the database answers, so that a branch that runs beside sees it.
+    if (owner) this.owners = [...owners.filter(({ isAlive }) => isAlive), owner];
+    try {
+      if (this.underway.size > 0) {
+        await this.quiet();
+        this.assertUsable();
+      }
+      return await this.watchedSavepoint(name, args);
+    } catch (error) {
+      this.owners = owners;
+      throw error;
+    }
+  }
+
+  private async watchedSavepoint(name: string, args: Parameters<Query>): Promise<unknown> {
     const savepoint: Savepoint = {
       name,
-      owner: this.options.caller(),
       collected: {
         messages: this.messages.length,
         beforeFlush: this.beforeFlush.length,
         afterCommit: this.afterCommit.length,
       },
     };
-    // Known before the database answers, so that a branch that runs beside sees it.
     this.savepoints.push(savepoint);
     try {
       return await this.watched(args);
@@ -247,8 +277,10 @@ export class TransactionScope {
   }
 
   private async watched(args: Parameters<Query>, isRollbackTo = false): Promise<unknown> {
+    const sent: Promise<unknown> = this.query(...args);
+    this.underway.add(sent);
     try {
-      const result: unknown = await this.query(...args);
+      const result = await sent;
       if (hasLeftTransaction(result) || !this.options.isInTransaction()) {
         this.fail(new Error(`This statement ended the transaction: ${args[0].slice(0, 100)}`), null);
       }
@@ -256,6 +288,8 @@ export class TransactionScope {
     } catch (error) {
       this.failedAt(error, isRollbackTo);
       throw error;
+    } finally {
+      this.underway.delete(sent);
     }
   }
 
@@ -309,14 +343,13 @@ export class TransactionScope {
 
   private assertUsable(): void {
     const caller = this.options.caller();
-    const isOver = this.state === 'committing' || this.hasEnded;
+    const isOver = this.state === 'ending' || this.hasEnded;
     if (isOver || (caller ? !caller.isAlive : this.state !== 'open')) {
       throw new TransactionClosedError(
         'This work belongs to a transaction, or a part of one, that has ended. Await it inside the transactional method.',
       );
     }
-    // One that was gone back to stays on the list, without an owner.
-    const owner = this.savepoints.findLast(({ owner }) => owner?.isAlive)?.owner;
+    const owner = this.owners.findLast(({ isAlive }) => isAlive);
     if (owner && caller && !caller.finishing && !caller.isWithin(owner)) {
       throw new SavepointConflictError(
         'Another branch of this transaction has a savepoint open, and could undo this work with its own. Run nested ' +
@@ -341,11 +374,14 @@ export class TransactionScope {
 /** mysql2 gives the server's status flags with each result that is not rows; flag 1 says "in a transaction". */
 function hasLeftTransaction(result: unknown): boolean {
   if (typeof result !== 'object' || result === null) return false;
-  if (Array.isArray(result)) {
-    // The rows of a procedure, and last the result of its CALL.
-    return Array.isArray(result[0]) && hasLeftTransaction(result.at(-1));
-  }
+  // Of a procedure with rows, and of several statements in one, the last result counts.
+  if (Array.isArray(result)) return result.length > 0 && isHeader(result.at(-1)) && hasLeftTransaction(result.at(-1));
   // TypeORM's own kind of result, which query builders ask for.
   if ('raw' in result && 'records' in result) return hasLeftTransaction(result.raw);
   return 'serverStatus' in result && typeof result.serverStatus === 'number' && (result.serverStatus & 1) === 0;
+}
+
+/** No row has columns of these names. */
+function isHeader(result: unknown): boolean {
+  return typeof result === 'object' && result !== null && 'affectedRows' in result && 'warningStatus' in result;
 }
