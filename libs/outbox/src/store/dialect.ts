@@ -66,6 +66,8 @@ export interface Dialect {
   sessionSettings(timeoutMs: number): readonly string[];
   /** A query for the session's isolation level, as one row with one column. */
   readonly isolationQuery: string;
+  /** Ends a connection of the driver that is doing nothing, with a word to the server: else it logs a warning. */
+  quit(connection: unknown): void;
   /** Ends a connection of the driver at once, whatever it is doing. */
   abandon(connection: unknown): void;
   /** The condition that a column is the lane, so that rows come in the order of the index behind it. */

@@ -129,6 +129,14 @@ export function mysqlDialect(
     // Older MariaDB servers have the variable only under its first name, newer MySQL servers only under its second.
     isolationQuery: `SELECT @@SESSION.${name === 'mariadb' ? 'tx_isolation' : 'transaction_isolation'}`,
 
+    quit(connection: unknown): void {
+      // What a pooled connection of mysql2 calls `end` only gives it back to the pool.
+      const { _removeFromPool: leave, _realEnd: end } = connection as { _removeFromPool?: () => void; _realEnd?: () => void };
+      if (!leave || !end) return this.abandon(connection);
+      leave.call(connection);
+      end.call(connection);
+    },
+
     abandon(connection: unknown): void {
       (connection as { destroy(): void }).destroy();
     },

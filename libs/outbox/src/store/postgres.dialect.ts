@@ -106,10 +106,9 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
 
     isolationQuery: 'SHOW transaction_isolation',
 
-    abandon(connection: unknown): void {
-      // Ends the socket at once when a query is running.
-      void (connection as { end(): Promise<void> }).end().catch(() => undefined);
-    },
+    // Says goodbye when no query is running, and else ends the socket at once.
+    quit: end,
+    abandon: end,
 
     // With stale statistics an equality is looked up in some other index, and sorted.
     laneIs: (column, lane) => `${column} BETWEEN ${lane} AND ${lane}`,
@@ -148,6 +147,10 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
       return rows[0]?.attempts ?? 1;
     },
   };
+}
+
+function end(connection: unknown): void {
+  void (connection as { end(): Promise<void> }).end().catch(() => undefined);
 }
 
 function createTables(tables: TableNames, names: TableNames, lanes: number): readonly string[] {

@@ -17,6 +17,7 @@ export class RelayConnection implements Connection {
   private readonly listeners: ((cause: Error) => void)[] = [];
   private lost: Error | undefined;
   private active = false;
+  private running = 0;
 
   private constructor(
     private readonly queryRunner: QueryRunner,
@@ -77,7 +78,12 @@ export class RelayConnection implements Connection {
 
   async close(): Promise<void> {
     this.listeners.length = 0;
-    this.lose(new Error('The connection is closed.'));
+    if (!this.lost && !this.active && this.running === 0) {
+      this.lost = new Error('The connection is closed.');
+      this.dialect.quit(this.driverConnection);
+    } else {
+      this.lose(new Error('The connection is closed.'));
+    }
     await this.queryRunner.release().catch(() => undefined);
   }
 
@@ -98,9 +104,11 @@ export class RelayConnection implements Connection {
         reject(this.lost ?? new Error('lost'));
       }, this.timeoutMs + GRACE);
     });
+    this.running++;
     try {
       return await Promise.race([send(), late]);
     } finally {
+      this.running--;
       clearTimeout(timer);
     }
   }

@@ -65,6 +65,9 @@ export function sqliteDialect(names: TableNames): Dialect {
     replaceHold: 'ON CONFLICT (lane, topic, message_key) DO UPDATE SET retry_at = excluded.retry_at, state = excluded.state',
     sessionSettings: () => [],
     isolationQuery: `SELECT 'serializable'`,
+    quit(): void {
+      // The connection is the app's.
+    },
     abandon(): void {
       // The connection is the app's.
     },
