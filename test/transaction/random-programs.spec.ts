@@ -7,7 +7,7 @@ import { generate } from './random-programs/generate';
 /** Programs that run side by side; each may hold a few connections. */
 const BESIDE = 4;
 
-const DEFAULT_COUNTS: Record<DatabaseName, number> = { sqlite: 3000, mysql: 300, mariadb: 300, postgres: 300 };
+const DEFAULT_COUNTS: Record<DatabaseName, number> = { sqlite: 4000, mysql: 1000, mariadb: 1000, postgres: 1000 };
 
 /** `OUTBOX_PROGRAMS` sets how many programs to run on each database, `OUTBOX_SEED` the first one's seed. */
 const COUNT = process.env['OUTBOX_PROGRAMS'];
@@ -22,7 +22,10 @@ describe.each(DATABASES)('random programs on %s', (database) => {
   let bench: Bench;
 
   beforeAll(async () => {
-    app = await startApp(database, { ...Bench.parts, dataSource: { poolSize: BESIDE * 5 + 2 } });
+    // At REPEATABLE READ, InnoDB keeps the gap of a row that a savepoint took back: a transaction of its own inside
+    // (REQUIRES_NEW) would wait for the one around it.
+    const isolation = database === 'sqlite' ? {} : { isolationLevel: 'READ COMMITTED' };
+    app = await startApp(database, { ...Bench.parts, dataSource: { poolSize: BESIDE * 5 + 2, ...isolation } });
     bench = await Bench.create(database, app);
   });
   afterAll(() => app.close());
