@@ -29,7 +29,7 @@ async function boot(...imports: Parameters<typeof Test.createTestingModule>[0]['
 describe('at boot', () => {
   it.each([
     [{}, 'publisher is missing'],
-    [{ publisher: 'kafka' }, 'publisher is missing'],
+    [{ publisher: 'kafka' }, 'publisher must be a function'],
     [{ publisher, topics: [] }, 'Unknown option topics'],
     [{ publisher, relay: { batch: 1 } }, 'Unknown option relay.batch'],
     [{ publisher, relay: { batchSize: 0 } }, 'relay.batchSize'],
@@ -42,6 +42,15 @@ describe('at boot', () => {
     await expect(
       boot(TypeOrmModule.forRoot(memory), OutboxModule.forRoot({ createTables: true, ...options } as OutboxModuleOptions)),
     ).rejects.toMatchObject({ code: 'OUTBOX_OPTIONS_INVALID', message: expect.stringContaining(named) as unknown });
+  });
+
+  it('options that are none are refused', async () => {
+    for (const module of [
+      OutboxModule.forRoot(undefined as never),
+      OutboxModule.forRootAsync({ useFactory: () => undefined as never }),
+    ]) {
+      await expect(boot(TypeOrmModule.forRoot(memory), module)).rejects.toMatchObject({ code: 'OUTBOX_OPTIONS_INVALID' });
+    }
   });
 
   it('a missing data source is said so', async () => {

@@ -132,6 +132,11 @@ class Derived extends Base {
     return Object.assign(new Note(), { id });
   }
 
+  @Transactional()
+  async swallowing(id: number): Promise<void> {
+    await this.invalid(id).catch(() => undefined);
+  }
+
   ran = false;
 
   @EmitsEvent(NoteWritten, toEvent)
@@ -274,6 +279,14 @@ describe('decorators', () => {
 
   it('undo the method when its event is invalid', async () => {
     await expect(derived.invalid(1)).rejects.toMatchObject({ code: 'OUTBOX_EVENT_INVALID' });
+    expect(await rows()).toEqual([]);
+  });
+
+  it('undo the whole when the event of a method is invalid, though its error was swallowed', async () => {
+    await expect(derived.swallowing(1)).rejects.toMatchObject({
+      code: 'OUTBOX_TRANSACTION_DOOMED',
+      cause: { code: 'OUTBOX_EVENT_INVALID' },
+    });
     expect(await rows()).toEqual([]);
   });
 

@@ -196,6 +196,75 @@ describe.each(DATABASES)('events of a transaction on %s', (database) => {
     });
   });
 
+  describe('a method that is not awaited', () => {
+    const bare = (id: number, pause = 0): Promise<void> =>
+      run(async () => {
+        await notes.repository.insert({ id });
+        await sleep(pause);
+        notes.outbox.emit(NoteWritten.of(id));
+      });
+    const silently = (promise: Promise<unknown>): Promise<void> => promise.then(() => undefined, () => undefined);
+
+    it('undoes the transaction that ends before it', async () => {
+      const left: Promise<void>[] = [];
+      await expect(
+        run(async () => {
+          [1, 2, 3].forEach((id) => left.push(silently(bare(id))));
+        }),
+      ).rejects.toMatchObject({ code: 'OUTBOX_WORK_NOT_AWAITED' });
+      await Promise.all(left);
+      await expectWritten();
+    });
+
+    it('undoes it also when another one was', async () => {
+      const left: Promise<void>[] = [];
+      await expect(
+        run(async () => {
+          const [one, two] = [bare(1), bare(2, 50)];
+          left.push(silently(one), silently(two));
+          await Promise.race([one, two]);
+        }),
+      ).rejects.toMatchObject({ code: 'OUTBOX_WORK_NOT_AWAITED' });
+      await Promise.all(left);
+      await expectWritten();
+    });
+
+    it('undoes the savepoint that ends before it', async () => {
+      const left: Promise<void>[] = [];
+      await run(async () => {
+        await notes.write(1);
+        await expect(
+          nested(async () => {
+            left.push(silently(bare(2)));
+          }),
+        ).rejects.toMatchObject({ code: 'OUTBOX_WORK_NOT_AWAITED' });
+      });
+      await Promise.all(left);
+      await expectWritten(1);
+    });
+  });
+
+  it('of a transaction that was ended behind our back are not written', async () => {
+    if (database === 'mysql' || database === 'mariadb') return;
+    const multi = database === 'postgres' ? 'SELECT 1; ROLLBACK' : ';ROLLBACK';
+    await expect(
+      run(async () => {
+        await notes.write(1);
+        await app.dataSource.query(multi);
+      }),
+    ).rejects.toMatchObject({ code: expect.stringMatching(/OUTBOX_TRANSACTION_/) as unknown });
+    await app.dataSource
+      .transaction(async (manager) => {
+        await manager.insert(Note, { id: 2 });
+        await manager.query('ROLLBACK');
+        expect(() => notes.outbox.emit(NoteWritten.of(2), { manager })).toThrow(
+          expect.objectContaining({ code: 'OUTBOX_NO_TRANSACTION' }),
+        );
+      })
+      .catch(() => undefined);
+    await expectWritten();
+  });
+
   describe('hooks', () => {
     it('run after the outcome, outside, and cannot change it', async () => {
       const seen: unknown[] = [];

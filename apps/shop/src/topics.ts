@@ -5,4 +5,6 @@ export const TOPIC_PREFIX = process.env['TOPIC_PREFIX'] ?? '';
 export const Topics = {
   orders: `${TOPIC_PREFIX}orders`,
   stock: `${TOPIC_PREFIX}stock`,
+  /** Where orders end that inventory cannot handle. */
+  ordersDeadLetters: `${TOPIC_PREFIX}orders.dlt`,
 } as const;

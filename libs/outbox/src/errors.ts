@@ -17,6 +17,7 @@ export type OutboxErrorCode =
   | 'OUTBOX_TRANSACTION_DOOMED'
   | 'OUTBOX_ISOLATION_CONFLICT'
   | 'OUTBOX_SAVEPOINT_CONFLICT'
+  | 'OUTBOX_WORK_NOT_AWAITED'
   | 'OUTBOX_SQLITE_NESTED_TRANSACTION'
   | 'OUTBOX_MESSAGE_ID_MISSING'
   | 'OUTBOX_MESSAGE_ID_INVALID'
@@ -138,6 +139,11 @@ export class IsolationConflictError extends OutboxError {
 /** Two branches of one transaction work side by side, and one of them has a savepoint open. */
 export class SavepointConflictError extends OutboxError {
   readonly code = 'OUTBOX_SAVEPOINT_CONFLICT';
+}
+
+/** The work of a transaction or savepoint ended while a method that belongs to it still ran. It is rolled back. */
+export class WorkNotAwaitedError extends OutboxError {
+  readonly code = 'OUTBOX_WORK_NOT_AWAITED';
 }
 
 /** SQLite has one connection, so a second transaction inside a first would wait for itself. */

@@ -36,6 +36,7 @@ export {
   TablesMissingError,
   TransactionClosedError,
   TransactionDoomedError,
+  WorkNotAwaitedError,
 } from './errors';
 export type { LoggedMessage, OutboxMessage } from './event/message';
 export { currentMessageContext, type MessageContext, withMessageContext } from './event/message-context';

@@ -76,9 +76,12 @@ const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
 
 /** @throws OutboxOptionsError naming the option */
 export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
+  // From JavaScript, or from a factory, anything may come.
+  if (typeof options !== 'object' || options === null) throw new OutboxOptionsError('OutboxModule needs its options.');
   assertKnown(options, OPTIONS, '');
   if (typeof options.publisher !== 'function') {
-    throw new OutboxOptionsError('publisher is missing: give kafkaPublisher({ … }) or a function that makes one.');
+    const what = options.publisher === undefined ? 'is missing' : 'must be a function that makes publishers';
+    throw new OutboxOptionsError(`publisher ${what}: give kafkaPublisher({ … }), or broker.publisher() of a broker in memory.`);
   }
   const { createTables = false, order = 'commit', maxMessageBytes = 1_000_000 } = options;
   if (typeof createTables !== 'boolean') throw new OutboxOptionsError('createTables must be true or false.');

@@ -42,7 +42,7 @@ export class OutboxModule {
    */
   static forRoot(options: OutboxModuleOptions): DynamicModule {
     return OutboxModule.forRootAsync({
-      ...(options.dataSource === undefined ? {} : { dataSource: options.dataSource }),
+      ...(options?.dataSource === undefined ? {} : { dataSource: options.dataSource }),
       useFactory: () => options,
     });
   }

@@ -17,7 +17,7 @@ export function compare(program: Program, prediction: Prediction | undefined, tr
     expectSame(problems, 'events', prediction.events, found.events);
     expectSame(problems, 'hooks', prediction.hooks, trace.hooks);
     if (!outcomeFits(prediction.outcome, trace.outcome)) {
-      problems.push(`outcome: expected ${prediction.outcome}, found ${trace.outcome}`);
+      problems.push(`outcome: expected ${prediction.outcome}, found ${trace.outcome} (${String(trace.error)})`);
     }
   }
   if (!has(program.body, 'sql') && !(has(program.body, 'explicit') && has(program.body, 'duplicate'))) {

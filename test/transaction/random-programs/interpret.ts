@@ -37,6 +37,8 @@ export class Trace {
   readonly hooks: string[] = [];
   readonly left: Promise<unknown>[] = [];
   outcome = '';
+  /** What the program ended with, for people. */
+  error: unknown;
 }
 
 interface Env {
@@ -61,7 +63,13 @@ export class Interpreter {
 
   async program(steps: readonly Step[], base: number): Promise<Trace> {
     const trace = new Trace();
-    trace.outcome = await this.run(steps, { trace, base, region: undefined, manager: undefined }).then(() => 'ok', kindOf);
+    try {
+      await this.run(steps, { trace, base, region: undefined, manager: undefined });
+      trace.outcome = 'ok';
+    } catch (error) {
+      trace.outcome = kindOf(error);
+      trace.error = error;
+    }
     for (let seen = 0; seen < trace.left.length; ) {
       seen = trace.left.length;
       await Promise.allSettled(trace.left);

@@ -101,8 +101,13 @@ export class AmbientTransactions {
   }
 
   /** Runs the transactional work itself. */
-  inside<T>(scope: TransactionScope, work: () => T): T {
-    return this.storage.run(Branch.root(scope), work);
+  inside<T>(scope: TransactionScope, work: () => Promise<T>): Promise<T> {
+    return this.runIn(Branch.root(scope), work);
+  }
+
+  /** Says that a method begins that belongs to the transaction around it; the returned function, that it has ended. */
+  enter(): () => void {
+    return this.storage.getStore()?.enter() ?? (() => undefined);
   }
 
   /** Runs what ends the transaction; from here on nobody else may send statements. */
@@ -134,10 +139,16 @@ export class AmbientTransactions {
     const branch = this.storage.getStore()?.child();
     if (!branch) throw new NoTransactionError('A savepoint needs an open transaction.');
     try {
-      return await this.storage.run(branch, work);
+      return await this.runIn(branch, work);
     } finally {
       branch.ended = true;
     }
+  }
+
+  private async runIn<T>(branch: Branch, work: () => Promise<T>): Promise<T> {
+    const result = await this.storage.run(branch, work);
+    branch.assertComplete();
+    return result;
   }
 
   outside<T>(work: () => T): T {
@@ -169,6 +180,9 @@ export class AmbientTransactions {
   }
 
   private adopt(queryRunner: QueryRunner): TransactionScope {
+    if (!this.isInTransaction(queryRunner)) {
+      throw new NoTransactionError('The transaction of the given manager has ended, though TypeORM does not know it.');
+    }
     return this.watch(queryRunner, { isolation: undefined, isOwned: false }, (scope) => {
       void this.runHooks(scope.takeHooks());
     });
@@ -182,7 +196,7 @@ export class AmbientTransactions {
     const scope = new TransactionScope(queryRunner, {
       ...options,
       databaseType: this.dataSource.options.type,
-      isInTransaction: () => this.isInTransaction(),
+      isInTransaction: () => this.isInTransaction(queryRunner),
       flush: this.options.flush,
       caller: () => this.branchOf(queryRunner),
       onEnd: (ended) => {
@@ -195,11 +209,16 @@ export class AmbientTransactions {
     return scope;
   }
 
-  /** better-sqlite3 tells of its one connection; of others their results and errors tell. */
-  private isInTransaction(): boolean {
-    const connection: unknown = this.serial && Reflect.get(this.dataSource.driver, 'databaseConnection');
+  /**
+   * What the driver knows: better-sqlite3 of its one connection, pg (8.23 and later) from the last answer. MySQL's
+   * results tell by themselves.
+   */
+  private isInTransaction(queryRunner: QueryRunner): boolean {
+    const connection: unknown = Reflect.get(this.serial ? this.dataSource.driver : queryRunner, 'databaseConnection');
     if (typeof connection !== 'object' || connection === null) return true;
-    return Reflect.get(connection, 'inTransaction') !== false;
+    if (this.serial) return Reflect.get(connection, 'inTransaction') !== false;
+    const status: unknown = Reflect.get(connection, 'getTransactionStatus');
+    return typeof status !== 'function' || status.call(connection) !== 'I';
   }
 
   private branchOf(queryRunner: QueryRunner): Branch | undefined {

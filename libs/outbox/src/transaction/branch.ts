@@ -1,3 +1,4 @@
+import { WorkNotAwaitedError } from '../errors';
 import type { TransactionScope } from './transaction-scope';
 
 /**
@@ -7,6 +8,7 @@ import type { TransactionScope } from './transaction-scope';
 export class Branch {
   /** Set when the method or savepoint has ended: what it left running must not write any more. */
   ended = false;
+  private parts = 0;
 
   private constructor(
     readonly scope: TransactionScope,
@@ -26,6 +28,25 @@ export class Branch {
 
   child(): Branch {
     return new Branch(this.scope, this, false);
+  }
+
+  /** Says that a method begins that belongs to this branch; the returned function, that it has ended. */
+  enter(): () => void {
+    this.parts++;
+    let left = false;
+    return () => {
+      if (!left) this.parts--;
+      left = true;
+    };
+  }
+
+  /** @throws WorkNotAwaitedError while a method that belongs to this branch still runs */
+  assertComplete(): void {
+    if (this.parts === 0) return;
+    throw new WorkNotAwaitedError(
+      `The transaction's work has ended while ${this.parts} of its methods still run. Await them; forEach(async …) ` +
+        'and Promise.race do not.',
+    );
   }
 
   /** Whether this branch and those around it still run. */

@@ -17,8 +17,8 @@ export interface MethodPlan {
 export interface MethodStep {
   /** The class of the events that the step emits. */
   readonly emits: Type<object>;
-  /** Before the method: refuses what cannot succeed. */
-  before(instance: object): void;
+  /** Before the method: refuses what cannot succeed. The returned function is called when the method has ended. */
+  before(instance: object): () => void;
   /** After it succeeded. */
   after(instance: object, result: unknown, args: readonly unknown[]): void;
 }
@@ -71,9 +71,23 @@ function wrap(target: object, key: string | symbol, descriptor: PropertyDescript
 
   function wrapper(this: object, ...args: unknown[]): unknown {
     const proceed = (): unknown => {
-      for (const step of plan.steps) step.before(this);
-      const result = original.apply(this, args);
-      return isThenable(result) ? result.then((value) => finish(this, value, args)) : finish(this, result, args);
+      const leaves: (() => void)[] = [];
+      const leave = (): void => leaves.forEach((end) => end());
+      try {
+        for (const step of plan.steps) leaves.push(step.before(this));
+        const result = original.apply(this, args);
+        if (isThenable(result)) {
+          return Promise.resolve(result)
+            .then((value) => finish(this, value, args))
+            .finally(leave);
+        }
+        finish(this, result, args);
+        leave();
+        return result;
+      } catch (error) {
+        leave();
+        throw error;
+      }
     };
     return plan.around ? plan.around(this, proceed) : proceed();
   }

@@ -25,6 +25,7 @@ it.each([
   ['SAVEPOINT`a`', { kind: 'savepoint', name: 'a' }],
   ['/* COMMIT */ SELECT 1', undefined],
   ['ENDPOINT', undefined],
+  [';COMMIT', { kind: 'commit' }],
   ['SELECT 1', undefined],
   ['COMMITTED', undefined],
   ['INSERT INTO savepoint VALUES (1)', undefined],

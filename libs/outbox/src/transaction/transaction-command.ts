@@ -3,8 +3,8 @@ export type TransactionCommand =
   | { readonly kind: 'begin' | 'commit' | 'rollback' }
   | { readonly kind: 'savepoint' | 'release' | 'rollback-to'; readonly name: string };
 
-/** Blanks and comments, such as those in which tracing tools hide the route. */
-const PREFIX = /^(?:\s|--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|\/\*(?!!)[\s\S]*?\*\/)+/;
+/** Blanks, empty statements and comments, such as those in which tracing tools hide the route. */
+const PREFIX = /^(?:[\s;]|--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|\/\*(?!!)[\s\S]*?\*\/)+/;
 
 /** END and ABORT are PostgreSQL's and SQLite's; BEGIN NOT ATOMIC is a block of MariaDB's. */
 const COMMAND =

@@ -32,7 +32,7 @@ export class TransactionRunner {
     const open = this.ambient.current();
     switch (options.propagation ?? 'REQUIRED') {
       case 'REQUIRED':
-        return open ? joinOpen(open, options, work) : this.begin(options, work);
+        return open ? this.join(open, options, work) : this.begin(options, work);
       case 'REQUIRES_NEW':
         this.assertSecondConnection(open);
         return this.begin(options, work);
@@ -40,9 +40,9 @@ export class TransactionRunner {
         return open ? this.ambient.savepoint(open, options.isolation, work) : this.begin(options, work);
       case 'MANDATORY':
         if (!open) throw new NoTransactionError('Propagation MANDATORY asks for an open transaction.');
-        return joinOpen(open, options, work);
+        return this.join(open, options, work);
       case 'SUPPORTS':
-        return open ? joinOpen(open, options, work) : work();
+        return open ? this.join(open, options, work) : work();
       case 'NOT_SUPPORTED':
         this.assertSecondConnection(open);
         return this.ambient.outside(work);
@@ -148,6 +148,16 @@ export class TransactionRunner {
     }
   }
 
+  private async join<T>(open: TransactionScope, options: TransactionOptions, work: () => Promise<T>): Promise<T> {
+    open.assertIsolation(options.isolation);
+    const leave = this.ambient.enter();
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
+  }
+
   private assertSecondConnection(open: TransactionScope | undefined): void {
     if (open && this.ambient.serial) {
       throw new SqliteNestedTransactionError(
@@ -155,9 +165,4 @@ export class TransactionRunner {
       );
     }
   }
-}
-
-async function joinOpen<T>(open: TransactionScope, options: TransactionOptions, work: () => Promise<T>): Promise<T> {
-  open.assertIsolation(options.isolation);
-  return work();
 }

@@ -140,6 +140,11 @@ export class TransactionScope {
     this.afterRollback.push(hook);
   }
 
+  /** Refuses the commit, unless the code goes back to a savepoint that was set before. */
+  spoil(cause: unknown): void {
+    this.fail(cause, cause instanceof SavepointConflictError ? 0 : this.savepoints.length);
+  }
+
   /** From here on only the owner may send statements: what is left running must not write behind the outcome. */
   close(): void {
     if (this.state === 'open') this.state = 'closing';
@@ -365,7 +370,7 @@ export class TransactionScope {
 
   private doomed(): TransactionDoomedError {
     return new TransactionDoomedError(
-      'The database has undone this transaction, or a part of it, after an error; it cannot be committed.',
+      'An error has undone this transaction, or left it incomplete; it cannot be committed.',
       { cause: this.failure?.cause },
     );
   }

@@ -51,12 +51,19 @@ export function EmitsEvent<E extends object>(
     outboxes.declare(target, dataSource);
     planStep(target, key, descriptor, {
       emits: event,
-      before: (instance) => outboxes.of(instance, dataSource).assertTransaction(),
+      before: (instance) => outboxes.of(instance, dataSource).enter(),
       after: (instance, result, args) => {
-        const emitted = mapper(result as never, args as never);
-        if (emitted === null || emitted === undefined) return;
-        const list: readonly unknown[] = Array.isArray(emitted) ? emitted : [emitted];
-        outboxes.of(instance, dataSource).emit(list.map((fields) => toInstance(event, fields)));
+        const outbox = outboxes.of(instance, dataSource);
+        try {
+          const emitted = mapper(result as never, args as never);
+          if (emitted === null || emitted === undefined) return;
+          const list: readonly unknown[] = Array.isArray(emitted) ? emitted : [emitted];
+          outbox.emit(list.map((fields) => toInstance(event, fields)));
+        } catch (error) {
+          // Whoever swallows this must not commit what the method has done without its event.
+          outbox.spoil(error);
+          throw error;
+        }
       },
     });
   };

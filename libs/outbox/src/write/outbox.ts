@@ -27,7 +27,9 @@ export interface OutboxOptions {
 
 /** Emits events into the transaction. */
 export class Outbox {
-  private readonly drained = new WeakMap<TransactionScope, Set<EventSource>>();
+  private readonly drained = new WeakMap<TransactionScope, Map<EventSource, readonly object[]>>();
+  /** Events of sources that have been emitted and are still in their lists. */
+  private readonly emitted = new WeakSet<object>();
 
   constructor(
     private readonly ambient: AmbientTransactions,
@@ -65,24 +67,45 @@ export class Outbox {
   drain(queryRunner: QueryRunner, source: EventSource): void {
     if (!queryRunner.isTransactionActive) return;
     const scope = this.ambient.scopeOn(queryRunner);
-    const drained = this.drained.get(scope) ?? new Set();
+    const drained = this.drained.get(scope) ?? new Map();
     this.drained.set(scope, drained);
     scope.onFlush(() => {
       // An entity may be saved several times in a transaction; its events are emitted once.
       if (drained.has(source)) return;
       if (drained.size === 0) {
         scope.onCommitFirst(() => {
-          for (const each of drained) each.uncommit();
+          for (const [each, events] of drained) this.markEmitted(each, events);
         });
       }
-      drained.add(source);
-      scope.add(this.toMessages(source.getUncommittedEvents()));
+      const events = source.getUncommittedEvents();
+      drained.set(source, events);
+      scope.add(this.toMessages(events.filter((event) => !this.emitted.has(event))));
     });
   }
 
-  /** @throws NoTransactionError outside a transaction */
-  assertTransaction(): void {
+  /**
+   * Says that a method begins that will emit; the returned function, that it has ended.
+   *
+   * @throws NoTransactionError outside a transaction
+   */
+  enter(): () => void {
     this.scope();
+    return this.ambient.enter();
+  }
+
+  /** Refuses the commit of the transaction whose event could not be emitted. */
+  spoil(cause: unknown): void {
+    try {
+      this.scope().spoil(cause);
+    } catch {
+      // It has ended without it.
+    }
+  }
+
+  /** What the entity has recorded since must stay; what was emitted is then remembered instead of taken from it. */
+  private markEmitted(source: EventSource, events: readonly object[]): void {
+    for (const event of events) this.emitted.add(event);
+    if (source.getUncommittedEvents().length === events.length) source.uncommit();
   }
 
   private toMessages(events: readonly object[]): readonly OutboxMessage[] {
