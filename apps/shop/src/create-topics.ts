@@ -1,5 +1,5 @@
 import { Kafka, logLevel } from 'kafkajs';
-import { Topics } from './topics.js';
+import { ORDERS_DEAD_LETTERS, Topics } from './topics.js';
 
 /** For a client that waits for its broker as long as it takes, looking every few seconds. */
 export const PATIENT = { retries: Number.MAX_SAFE_INTEGER, maxRetryTime: 5_000 } as const;
@@ -13,7 +13,7 @@ export async function createTopics(clientId: string, brokers: readonly string[])
   await admin.connect();
   try {
     const there = await admin.listTopics();
-    const missing = Object.values(Topics).filter((topic) => !there.includes(topic));
+    const missing = [...Object.values(Topics), ORDERS_DEAD_LETTERS].filter((topic) => !there.includes(topic));
     if (missing.length === 0) return;
     await admin.createTopics({ topics: missing.map((topic) => ({ topic, numPartitions: 6 })), waitForLeaders: true });
   } finally {

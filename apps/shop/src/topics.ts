@@ -5,6 +5,7 @@ export const TOPIC_PREFIX = process.env['TOPIC_PREFIX'] ?? '';
 export const Topics = {
   orders: `${TOPIC_PREFIX}orders`,
   stock: `${TOPIC_PREFIX}stock`,
-  /** Where orders end that inventory cannot handle. */
-  ordersDeadLetters: `${TOPIC_PREFIX}orders.dlt`,
 } as const;
+
+/** Where orders end that inventory cannot handle. */
+export const ORDERS_DEAD_LETTERS = `${Topics.orders}.dlt`;

@@ -89,7 +89,8 @@ export class SerialQueryRunners {
       } catch {
         // The database had rolled back already.
       } finally {
-        Reflect.set(shared, 'isTransactionActive', false);
+        // Unless it is the next one's by now.
+        if (leave) Reflect.set(shared, 'isTransactionActive', false);
       }
     };
     const finish = (how: 'commitTransaction' | 'rollbackTransaction') => async (): Promise<void> => {

@@ -137,10 +137,12 @@ export class TransactionRunner {
   private async rollBack(scope: TransactionScope): Promise<void> {
     const { queryRunner } = scope;
     try {
-      if (!queryRunner.isTransactionActive) return;
-      // TypeORM counts savepoints; one that could not be ended would turn this into ROLLBACK TO SAVEPOINT.
-      Reflect.set(queryRunner, 'transactionDepth', 1);
-      await queryRunner.rollbackTransaction();
+      // TypeORM counts savepoints; one that could not be ended, or is answered just now, would turn this into
+      // ROLLBACK TO SAVEPOINT, and leave the transaction open for the next user of the connection.
+      while (queryRunner.isTransactionActive) {
+        Reflect.set(queryRunner, 'transactionDepth', 1);
+        await queryRunner.rollbackTransaction();
+      }
     } catch (error) {
       if (scope.hasEnded) return;
       // A connection that cannot roll back is broken, and then the database rolls back by itself.
