@@ -29,6 +29,7 @@ export async function detectDialect(options: DataSource['options'], sql: Sql, na
       const version = await serverVersion(sql, 'SELECT VERSION() AS version');
       const name = /mariadb/i.test(version) ? 'mariadb' : 'mysql';
       assertVersion(name, version);
+      await assertCharset(sql);
       const capabilities = {
         skipLocked: isAtLeast(version, SKIP_LOCKED[name]),
         noPad: isAtLeast(version, NO_PAD[name]),
@@ -52,6 +53,17 @@ export async function detectDialect(options: DataSource['options'], sql: Sql, na
 async function serverVersion(sql: Sql, query: string): Promise<string> {
   const rows = (await sql.query(query)) as Record<string, string>[];
   return Object.values(rows[0] ?? {})[0] ?? '';
+}
+
+/** With another one the driver damages what is beyond it, such as emoji, or the server refuses it row by row. */
+async function assertCharset(sql: Sql): Promise<void> {
+  const rows = (await sql.query('SELECT @@SESSION.character_set_client AS charset')) as { charset: string }[];
+  const charset = rows[0]?.charset;
+  if (charset === 'utf8mb4') return;
+  throw new DatabaseUnsupportedError(
+    `The connection's character set is ${charset}, which cannot carry every text. Set charset: 'utf8mb4_unicode_ci' on ` +
+      'the data source, or leave charset out.',
+  );
 }
 
 function assertVersion(name: keyof typeof OLDEST, version: string): void {

@@ -203,7 +203,7 @@ function collationOf(name: 'mysql' | 'mariadb', noPad: boolean): string {
 }
 
 function createTables(collation: string, tables: TableNames, lanes: number): readonly string[] {
-  const engine = `ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE ${collation}`;
+  const engine = `ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE ${collation}`;
   const topic = 'VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin NOT NULL';
   return [
     `CREATE TABLE IF NOT EXISTS ${tables.message} (
