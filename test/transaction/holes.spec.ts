@@ -172,14 +172,14 @@ describe.each(DATABASES)('a transaction on %s', (database) => {
       const isInside = new Promise<void>((resolve) => (inside = resolve));
       const mayGoOn = new Promise<void>((resolve) => (goOn = resolve));
       await run(async () => {
+        // Its event is emitted before the savepoint, its row would be undone with it.
+        notes.outbox.emit(NoteWritten.of(1));
         const part = nested(async () => {
           await nested(fails).catch(silence);
           inside();
           await mayGoOn;
           throw new Error('undo');
         });
-        // Its event is emitted before the savepoint, its row would be undone with it.
-        notes.outbox.emit(NoteWritten.of(1));
         await isInside;
         await expect(notes.repository.insert({ id: 1 })).rejects.toMatchObject({ code: 'OUTBOX_SAVEPOINT_CONFLICT' });
         goOn();
@@ -215,6 +215,25 @@ describe.each(DATABASES)('a transaction on %s', (database) => {
         });
       }
       await expectWritten(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
+    });
+
+    it('undoes its own, not one that still ends inside it', async () => {
+      for (let ticks = 0; ticks < 60; ticks++) {
+        const later = async (): Promise<never> => {
+          for (let i = 0; i < ticks; i++) await Promise.resolve();
+          throw new Error('part');
+        };
+        await run(async () => {
+          await nested(async () => {
+            await notes.write(ticks);
+            await Promise.all([nested(fails), later()]);
+          }).catch(silence);
+          await notes.write(1000 + ticks);
+        }).catch(silence);
+      }
+      const rows = await notes.rows();
+      await expectWritten(...rows);
+      expect(rows.filter((id) => id < 1000)).toEqual([]);
     });
 
     it('one right after another, in parallel, are either kept or refused for what they are', async () => {

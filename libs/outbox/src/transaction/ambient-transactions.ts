@@ -117,29 +117,36 @@ export class AmbientTransactions {
   }
 
   /** Runs work in a savepoint of the open transaction. */
-  savepoint<T>(open: TransactionScope, isolation: IsolationLevel | undefined, work: () => Promise<T>): Promise<T> {
+  async savepoint<T>(open: TransactionScope, isolation: IsolationLevel | undefined, work: () => Promise<T>): Promise<T> {
     open.assertIsolation(isolation);
-    const { queryRunner } = open;
-    return this.branch(async () => {
-      await queryRunner.startTransaction();
-      try {
-        // A branch of its own, which is over before the savepoint ends: what it left running cannot write behind it.
-        const result = await this.branch(work);
-        await queryRunner.commitTransaction();
-        return result;
-      } catch (error) {
-        // When it fails, the scope knows, and will not commit; the first error is the one to report.
-        await queryRunner.rollbackTransaction().catch(() => undefined);
-        throw error;
-      }
-    });
+    const leave = this.enter();
+    try {
+      return await this.branch(({ depth }) => this.inSavepoint(open.queryRunner, `outbox_${depth}`, work));
+    } finally {
+      leave();
+    }
   }
 
-  private async branch<T>(work: () => Promise<T>): Promise<T> {
+  /** Its name is its own: TypeORM takes the number of open ones, and goes back to the wrong one when they overlap. */
+  private async inSavepoint<T>(queryRunner: QueryRunner, name: string, work: () => Promise<T>): Promise<T> {
+    await queryRunner.query(`SAVEPOINT ${name}`);
+    try {
+      // A branch of its own, which is over before the savepoint ends: what it left running cannot write behind it.
+      const result = await this.branch(work);
+      await queryRunner.query(`RELEASE SAVEPOINT ${name}`);
+      return result;
+    } catch (error) {
+      // When it fails, the scope knows, and will not commit; the first error is the one to report.
+      await queryRunner.query(`ROLLBACK TO SAVEPOINT ${name}`).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  private async branch<T>(work: (branch: Branch) => Promise<T>): Promise<T> {
     const branch = this.storage.getStore()?.child();
     if (!branch) throw new NoTransactionError('A savepoint needs an open transaction.');
     try {
-      return await this.runIn(branch, work);
+      return await this.runIn(branch, () => work(branch));
     } finally {
       branch.ended = true;
     }

@@ -26,6 +26,11 @@ export class Branch {
     return new Branch(scope, undefined, true);
   }
 
+  /** How many branches are around it. */
+  get depth(): number {
+    return this.parent ? this.parent.depth + 1 : 0;
+  }
+
   child(): Branch {
     return new Branch(this.scope, this, false);
   }
