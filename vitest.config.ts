@@ -33,6 +33,8 @@ export default defineConfig({
           setupFiles: ['reflect-metadata'],
           globalSetup: ['test/setup/services.ts'],
           fileParallelism: false,
+          // Real servers on a busy machine: what fails twice in a row is no accident. At home every failure counts.
+          retry: process.env.CI ? 1 : 0,
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },
