@@ -1,45 +1,20 @@
-import { randomUUID } from 'node:crypto';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { OutboxMessage } from '../../libs/outbox/src/event/message';
-import { slotOf } from '../../libs/outbox/src/event/hash';
 import type { Claim, ClaimedMessage, ClaimSession, Settlement } from '../../libs/outbox/src/store/claim';
 import { detectDialect } from '../../libs/outbox/src/store/detect-dialect';
 import { createTables } from '../../libs/outbox/src/store/migration';
 import { OutboxStore } from '../../libs/outbox/src/store/outbox-store';
 import { tableNames } from '../../libs/outbox/src/store/tables';
 import { DATABASES, freshDataSource, SERVERS } from '../setup/databases';
+import { ids, keyOfLane as keyInLane, message, NOTHING } from './fixture';
 import { openClaimSession } from './sessions';
 
 const LANES = 8;
 const LIMITS = { lanes: LANES, rows: 1000, bytes: 1_000_000 };
-const NOTHING: Settlement = { sent: [], retried: [], parked: [], waiting: [] };
-
-function message(change: Partial<OutboxMessage> = {}): OutboxMessage {
-  const messageId = randomUUID();
-  return {
-    messageId,
-    topic: 'orders',
-    key: 'k',
-    type: 'order.created',
-    aggregateType: 'order',
-    aggregateId: 'k',
-    tenantId: null,
-    traceparent: null,
-    correlationId: messageId,
-    causationId: null,
-    headers: {},
-    payload: '{}',
-    ...change,
-  };
-}
 
 /** Keys that belong to the given lanes. */
-function keyOfLane(lane: number, nth = 0): string {
-  for (let i = 0, found = 0; ; i++) {
-    if (slotOf('orders', `key-${i}`, LANES) === lane && found++ === nth) return `key-${i}`;
-  }
-}
+const keyOfLane = (lane: number, nth = 0): string => keyInLane(lane, LANES, nth);
 
 async function inTransaction<T>(dataSource: DataSource, work: (queryRunner: QueryRunner) => Promise<T>): Promise<T> {
   return dataSource.transaction((manager) => {
@@ -47,8 +22,6 @@ async function inTransaction<T>(dataSource: DataSource, work: (queryRunner: Quer
     return work(manager.queryRunner);
   });
 }
-
-const ids = (messages: readonly OutboxMessage[]): string[] => messages.map(({ messageId }) => messageId);
 
 describe.each(DATABASES)('store on %s', (database) => {
   let dataSource: DataSource;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LoggedMessage } from '../event/message';
-import { RESERVED_HEADERS, toWireRecord } from './wire-record';
+import { RESERVED_HEADERS } from '../event/headers';
+import { toWireRecord } from './wire-record';
 
 const message: LoggedMessage = {
   id: '7',
@@ -59,7 +60,7 @@ describe('toWireRecord', () => {
   });
 
   it('does not let a user’s header take a reserved name, not even an unused one', () => {
-    const forged = Object.fromEntries(RESERVED_HEADERS.map((name) => [name, 'forged']));
+    const forged = Object.fromEntries([...RESERVED_HEADERS].map((name) => [name, 'forged']));
     const record = toWireRecord({ ...message, headers: { ...forged, mine: 'yes' }, tenantId: null });
     expect(Object.values(record.headers)).not.toContain('forged');
     expect(record.headers).not.toHaveProperty('tenant_id');
