@@ -21,7 +21,9 @@ describe('what becomes of published messages', () => {
   });
 
   it('counts nothing behind an unanswered message of the key', () => {
-    expect(toSettlement([claimed(), claimed()], [unanswered, refused], POLICY)).toEqual({ sent: [], retried: [], parked: [], waiting: [] });
+    const nothing = { sent: [], retried: [], parked: [], waiting: [] };
+    expect(toSettlement([claimed(), claimed()], [unanswered, refused], POLICY)).toEqual(nothing);
+    expect(toSettlement([claimed(), claimed()], [unanswered, acknowledged], POLICY)).toEqual(nothing);
   });
 
   it('parks at the last attempt, and blocks the key where the option cannot say', () => {

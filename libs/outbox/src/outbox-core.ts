@@ -85,7 +85,8 @@ export class OutboxCore {
   onApplicationShutdown(): void {
     this.ambient.leave();
     const { subscribers } = this.dataSource;
-    subscribers.splice(subscribers.indexOf(this.subscriber), 1);
+    const index = subscribers.indexOf(this.subscriber);
+    if (index >= 0) subscribers.splice(index, 1);
   }
 
   private join(): void {

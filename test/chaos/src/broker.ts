@@ -1,10 +1,19 @@
 import { createHash } from 'node:crypto';
-import { type Admin, type Consumer, Kafka, type KafkaMessage, logLevel } from 'kafkajs';
+import { type AclEntry, type Admin, type Consumer, Kafka, type KafkaMessage, logLevel } from 'kafkajs';
 import { PARTITIONS, readValue, TOPICS } from './events.js';
 import type { TopicRecord } from './history.js';
 
-/** Kafka's number for "topic" among the resources that have settings; kafkajs does not export it to ES modules. */
+/** What Kafka calls a topic, among resources; kafkajs does not export these numbers to ES modules. */
 const TOPIC_RESOURCE = 2;
+/** Kafka's numbers for what a rule says. */
+const [LITERAL, ANY_OPERATION, WRITE, DENY, ALLOW] = [3, 2, 4, 2, 3];
+
+/** Settings of a broker whose topics may be forbidden: without rules, everything is allowed. */
+export const BROKER_SETTINGS = {
+  'auto.create.topics.enable': 'false',
+  'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
+  'allow.everyone.if.no.acl.found': 'true',
+};
 
 const NAMES = Object.values(TOPICS).map(({ name }) => name);
 
@@ -38,6 +47,18 @@ export class ChaosBroker {
       resources: [
         { type: TOPIC_RESOURCE, name: topic, configEntries: [{ name: 'max.message.bytes', value: String(maxBytes) }] },
       ],
+    });
+  }
+
+  async forbidWriting(topic: string): Promise<void> {
+    // Where there is one rule, what no rule allows is forbidden.
+    await this.admin.createAcls({ acl: [rule(topic, ANY_OPERATION, ALLOW), rule(topic, WRITE, DENY)] });
+  }
+
+  async allowWriting(topic: string): Promise<void> {
+    const { resourceType, resourceName, resourcePatternType } = rule(topic, WRITE, DENY);
+    await this.admin.deleteAcls({
+      filters: [{ resourceType, resourceName, resourcePatternType, operation: WRITE, permissionType: DENY }],
     });
   }
 
@@ -76,6 +97,18 @@ export class ChaosBroker {
     await this.reader?.disconnect();
     await this.admin.disconnect();
   }
+}
+
+function rule(topic: string, operation: number, permissionType: number): AclEntry {
+  return {
+    resourceType: TOPIC_RESOURCE,
+    resourceName: topic,
+    resourcePatternType: LITERAL,
+    principal: 'User:*',
+    host: '*',
+    operation,
+    permissionType,
+  };
 }
 
 function toRecord(topic: string, partition: number, { offset, key, value, headers }: KafkaMessage): TopicRecord {

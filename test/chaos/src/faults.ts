@@ -29,6 +29,7 @@ const NEEDS: Partial<Record<FaultKind, 'database' | 'broker' | 'topic'>> = {
   'broker-freeze': 'broker',
   'broker-restart': 'broker',
   'topic-limit': 'broker',
+  'topic-permission': 'broker',
 };
 
 /** Does the faults of a plan. */
@@ -111,6 +112,13 @@ export class Faults {
         await sleep(forMs);
         await broker.limit(TOPICS.notes.name, TOPICS.notes.maxBytes);
         return TOPICS.notes.name;
+      case 'topic-permission': {
+        const topic = at(Object.values(TOPICS), target).name;
+        await broker.forbidWriting(topic);
+        await sleep(forMs);
+        await broker.allowWriting(topic);
+        return topic;
+      }
     }
   }
 

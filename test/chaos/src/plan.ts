@@ -38,6 +38,8 @@ export const FAULT_WEIGHTS = {
   poison: 2,
   /** A topic takes only small messages for a while. */
   'topic-limit': 1,
+  /** The relays may not write to a topic for a while. */
+  'topic-permission': 1,
 } as const;
 
 export type FaultKind = keyof typeof FAULT_WEIGHTS;
@@ -71,5 +73,5 @@ function duration(kind: FaultKind, random: Random): number {
   const long = random.chance(0.15);
   const milliseconds = long ? random.int(4000, 14_000) : random.int(100, 3000);
   // While the broker stands still, so does everything else.
-  return kind.startsWith('broker') || kind === 'topic-limit' ? Math.min(milliseconds, 6000) : milliseconds;
+  return /^(broker|topic)-/.test(kind) ? Math.min(milliseconds, 6000) : milliseconds;
 }

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { OutboxModule } from 'nestjs-transactional-outbox';
+import { OutboxModule, Relay } from 'nestjs-transactional-outbox';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
 import { childConfig, placeIndex, RELAY_OPTIONS, tell } from './child-config.js';
 
@@ -33,4 +33,5 @@ class RelayModule {}
 process.on('disconnect', () => process.exit(1));
 const app = await NestFactory.createApplicationContext(RelayModule, { logger: ['error', 'warn', 'log'] });
 app.enableShutdownHooks();
+app.get(Relay).on('held', ({ message, error }) => console.log(`held ${message.messageId}: ${error}`));
 tell({ type: 'ready' });

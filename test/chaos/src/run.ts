@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Order } from 'nestjs-transactional-outbox';
 import { type OwnServer, startOwn } from '../../services/index.mjs';
 import { readAll, settle } from './arrival.js';
-import { ChaosBroker } from './broker.js';
+import { BROKER_SETTINGS, ChaosBroker } from './broker.js';
 import { ChildPlace, type ChildRole } from './child.js';
 import type { ChildConfig, ChildMessage, DatabaseName } from './child-config.js';
 import { ChaosDatabase } from './database.js';
@@ -54,7 +54,7 @@ export async function runChaos(options: RunOptions): Promise<RunResult> {
         undo.push(async () => keepLog(server, options.logFolder));
         return server;
       }),
-      startOwn('kafka', { settings: { 'auto.create.topics.enable': 'false' } }).then((server) => {
+      startOwn('kafka', { settings: BROKER_SETTINGS }).then((server) => {
         undo.push(() => server.remove());
         return server;
       }),

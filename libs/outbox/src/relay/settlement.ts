@@ -18,7 +18,8 @@ const TOPIC_DELAYS = 5;
 
 /**
  * Decides what becomes of each published message. The first message of a key that is not acknowledged stops its key:
- * what follows it counts as not tried, whatever the publisher says, or it would overtake.
+ * what follows it counts as not tried, whatever the publisher says. If it is on the topic all the same, it comes again
+ * behind the first, and the last record of the key is the newest.
  */
 export function toSettlement(
   messages: readonly ClaimedMessage[],
@@ -35,7 +36,7 @@ export function toSettlement(
   for (const [index, message] of messages.entries()) {
     const outcome = outcomes[index];
     const key = orderKey(message);
-    if (outcome?.status === 'acknowledged') {
+    if (outcome?.status === 'acknowledged' && !stopped.has(key)) {
       sent.push(message);
     } else if (outcome?.status === 'refused' && !stopped.has(key)) {
       stopped.add(key);
