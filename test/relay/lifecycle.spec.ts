@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { Outbox, OutboxEvent, OutboxHealth, Relay, TransactionRunner } from 'nestjs-transactional-outbox';
 import { DataSource, type DataSourceOptions } from 'typeorm';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { detectDialect } from '../../libs/outbox/src/store/detect-dialect';
 import { createTables } from '../../libs/outbox/src/store/migration';
 import { OutboxStore } from '../../libs/outbox/src/store/outbox-store';
@@ -13,6 +13,7 @@ import { DEFAULT_RELAY_OPTIONS } from '../../libs/outbox/src/relay/relay-options
 import { startOwn } from '../services/index.mjs';
 import { startApp } from '../setup/app';
 import { message } from '../store/fixture';
+import { buildChild, RelayChild } from './child';
 import { QUICK, until } from './fixture';
 import { acknowledged, ScriptedPublishers } from './scripted-publisher';
 
@@ -65,6 +66,73 @@ describe.each(['mysql', 'sqlite'] as const)('a relay in an app on %s', (database
     await close();
   });
 });
+
+describe('a relay in another process, which does not poll, on postgres', () => {
+  let built: Awaited<ReturnType<typeof buildChild>>;
+  beforeAll(async () => {
+    built = await buildChild();
+  });
+  afterAll(() => built.remove());
+
+  it('hears of commits, and hears again after its session was ended', async () => {
+    const { app, dataSource, close } = await startApp('postgres');
+    const lanes = 64;
+    const child = new RelayChild(built.file, { dataSource: connectionOf(dataSource), lanes, relay: {}, publishMs: 0, pollMs: 3_600_000 });
+    const listeners = async (): Promise<number[]> => {
+      const rows = await dataSource.query<{ pid: number }[]>(
+        `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN outbox_%' AND state = 'idle'`,
+      );
+      return rows.map(({ pid }) => pid);
+    };
+    const settled = (): number => child.lines.filter((line) => line.startsWith('settled 1')).length;
+    const emit = (): Promise<void> => app.get(TransactionRunner).run(async () => app.get(Outbox).emit(new Ticked('k')));
+    try {
+      await until(async () => (await listeners()).length === 1);
+      await emit();
+      await until(() => settled() === 1);
+      const [first] = await listeners();
+      await dataSource.query(`SELECT pg_terminate_backend($1)`, [first]);
+      // Committed while nobody listens: found when somebody does again.
+      await emit();
+      await until(() => settled() === 2);
+      expect(await listeners()).not.toEqual([first]);
+      await emit();
+      await until(() => settled() === 3);
+    } finally {
+      await child.end();
+      await close();
+    }
+  });
+
+  it('costs one signal at a time, however many commits there are', async () => {
+    const { app, dataSource, close } = await startApp('postgres');
+    const query = vi.spyOn(dataSource, 'query');
+    const [runner, outbox] = [app.get(TransactionRunner), app.get(Outbox)];
+    const unsignalled = new Set<unknown>();
+    let most = 0;
+    query.mockImplementation(async () => {
+      const one = {};
+      unsignalled.add(one);
+      most = Math.max(most, unsignalled.size);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      unsignalled.delete(one);
+      return [] as never;
+    });
+    await Promise.all(Array.from({ length: 50 }, (_, i) => runner.run(async () => outbox.emit(new Ticked(`k${i}`)))));
+    await until(() => unsignalled.size === 0);
+    const signals = query.mock.calls.map(([statement]) => statement);
+    query.mockRestore();
+    await close();
+    expect(new Set(signals.map((statement) => /^NOTIFY outbox_\d+$/.test(statement)))).toEqual(new Set([true]));
+    expect(most).toBe(1);
+    expect(signals.length).toBeLessThan(50);
+  });
+});
+
+/** What it takes to connect to the same database. */
+function connectionOf({ options }: DataSource): DataSourceOptions {
+  return { ...options, entities: [], synchronize: false } as DataSourceOptions;
+}
 
 describe('a relay whose database is killed and comes back', () => {
   // B6, J12

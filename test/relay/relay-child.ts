@@ -14,6 +14,8 @@ export interface ChildSetup {
   readonly relay: RelayOptions;
   /** Milliseconds that the publisher takes for a batch. */
   readonly publishMs: number;
+  /** Milliseconds between polls. Default 20. */
+  readonly pollMs?: number;
 }
 
 const setup = JSON.parse(process.env.RELAY_CHILD ?? '') as ChildSetup;
@@ -47,7 +49,7 @@ async function main(): Promise<void> {
   relay.on('settled', ({ sent }) => tell(`settled ${sent.length}`));
   relay.on('failed', ({ stage }) => tell(`failed ${stage}`));
   relay.start();
-  setInterval(() => relay.poll(), 20);
+  setInterval(() => relay.poll(), setup.pollMs ?? 20);
   tell('ready');
 }
 

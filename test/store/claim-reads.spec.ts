@@ -38,6 +38,8 @@ class CountingConnection implements Connection {
   rollback(): Promise<void> {
     return this.inner.rollback();
   }
+  onSignal(): void {}
+
   onLost(): void {
     // Not of interest here.
   }

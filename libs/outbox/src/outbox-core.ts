@@ -7,6 +7,7 @@ import { OutboxHealth } from './observe/outbox-health';
 import type { ResolvedOptions } from './options';
 import { PooledClaimSessions, SerialClaimSessions } from './relay/claim-sessions';
 import { Relay } from './relay/relay';
+import { CommitSignal } from './store/commit-signal';
 import { detectDialect } from './store/detect-dialect';
 import { createTables } from './store/migration';
 import { OutboxStore } from './store/outbox-store';
@@ -35,9 +36,11 @@ export class OutboxCore {
     store: OutboxStore,
     types: EventTypes,
   ) {
+    const { commitSignal } = store.dialect;
+    const signal = commitSignal ? new CommitSignal(dataSource, commitSignal.send) : undefined;
     this.ambient = new AmbientTransactions(dataSource, {
       flush: (queryRunner, messages) => store.add(queryRunner, messages),
-      onWritten: () => this.relay.wake(),
+      onWritten: () => (this.relay.isRunning ? this.relay.wake() : signal?.send()),
     });
     this.transactions = new TransactionRunner(this.ambient);
     this.outbox = new Outbox(this.ambient, {

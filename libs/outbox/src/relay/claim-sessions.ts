@@ -82,7 +82,8 @@ function relayDataSource(
     cache: false,
     logging: false,
     maxQueryExecutionTime: undefined,
-    poolSize: workers + 1,
+    // One for the sweeper, and where there are signals one that listens.
+    poolSize: workers + (options.type === 'postgres' ? 2 : 1),
   });
 }
 

@@ -14,7 +14,10 @@ export interface RelayOptions {
   readonly batchBytes?: number;
   /** Lanes that a worker takes at once. Default 16. */
   readonly lanesPerClaim?: number;
-  /** How often to look without being woken: the safety net for commits of other processes. Default 500 ms. */
+  /**
+   * How often to look without being woken. Commits of other processes are found so on MySQL and MariaDB; on PostgreSQL
+   * they are told. Default 500 ms.
+   */
   readonly pollInterval?: number;
   /** The same when there has been nothing to send for 30 s. Default 1000 ms. */
   readonly idlePollInterval?: number;

@@ -3,6 +3,7 @@ import type { PublisherFactory } from '../publish/publisher';
 import type { Claim, Settlement } from '../store/claim';
 import type { OutboxStore } from '../store/outbox-store';
 import type { ClaimSessions } from './claim-sessions';
+import { CommitListener } from './commit-listener';
 import { type RelayEventName, type RelayListener, RelayListeners, type RelayStage } from './relay-events';
 import type { RelayOptions } from './relay-options';
 import { RelayTrouble, type Trouble } from './relay-trouble';
@@ -32,6 +33,7 @@ export class Relay {
   private readonly listeners = new RelayListeners((error) => this.logger.error('A listener of the relay failed.', stackOf(error)));
   private readonly trouble = new RelayTrouble(this.logger);
   private readonly sweeper: Sweeper;
+  private readonly commitListener: CommitListener | undefined;
   private readonly missingTopics = new Set<string>();
   private readonly lostIds = new Set<string>();
   private workers: RelayWorker[] = [];
@@ -54,11 +56,19 @@ export class Relay {
       onLost: (ids) => this.listeners.emit('lost', () => ({ ids })),
       onFailure: (error) => this.failed('database', error),
     });
+    const { commitSignal } = store.dialect;
+    this.commitListener = commitSignal
+      ? new CommitListener({ listen: commitSignal.listen, open: () => sessions.openConnection(), onCommit: () => this.wake() })
+      : undefined;
     this.listeners.on('lost', ({ ids }) => this.lost(ids));
   }
 
+  get isRunning(): boolean {
+    return this.workers.length > 0;
+  }
+
   start(): void {
-    if (this.workers.length > 0) return;
+    if (this.isRunning) return;
     const host: RelayWorkerHost = {
       options: this.options,
       listeners: this.listeners,
@@ -70,6 +80,7 @@ export class Relay {
       onFailure: (stage, error) => this.failed(stage, error),
     };
     this.sweeper.start();
+    this.commitListener?.start();
     this.workers = Array.from({ length: this.options.concurrency }, () => new RelayWorker(host));
   }
 
@@ -94,7 +105,7 @@ export class Relay {
 
   /** Called every `pollInterval`: looks for what nobody has said. */
   poll(): void {
-    if (this.workers.length === 0) return;
+    if (!this.isRunning) return;
     const now = performance.now();
     const { pollInterval, idlePollInterval } = this.options;
     const idle = now - this.lastMessageAt > IDLE_AFTER;
@@ -112,7 +123,7 @@ export class Relay {
     const timeout = new Promise<'late'>((resolve) => {
       timer = setTimeout(resolve, this.options.shutdownTimeout, 'late');
     });
-    const ended = Promise.all([this.sweeper.stop(), ...workers.map((worker) => worker.stop())]);
+    const ended = Promise.all([this.sweeper.stop(), this.commitListener?.stop(), ...workers.map((worker) => worker.stop())]);
     const outcome = await Promise.race([ended, timeout]);
     clearTimeout(timer);
     if (outcome === 'late') {
@@ -124,7 +135,7 @@ export class Relay {
 
   status(): RelayStatus {
     return {
-      running: this.workers.length > 0,
+      running: this.isRunning,
       trouble: this.trouble.current,
       missingTopics: [...this.missingTopics],
       lastSuccessAt: this.lastSuccessAt,

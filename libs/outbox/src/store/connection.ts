@@ -11,6 +11,8 @@ export interface Connection extends ChangingSql {
   commit(): Promise<void>;
   /** Never fails: a connection that is gone has rolled back. */
   rollback(): Promise<void>;
+  /** Calls the listener at each signal that the session has asked for. */
+  onSignal(listener: () => void): void;
   onLost(listener: (cause: Error) => void): void;
   /** Never fails. */
   close(): Promise<void>;

@@ -66,6 +66,8 @@ export interface Dialect {
   sessionSettings(timeoutMs: number): readonly string[];
   /** A query for the session's isolation level, as one row with one column. */
   readonly isolationQuery: string;
+  /** Statements by which processes tell one another that something was committed, where the database can do that. */
+  readonly commitSignal: { readonly send: string; readonly listen: string } | null;
   /** Ends a connection of the driver that is doing nothing, with a word to the server: else it logs a warning. */
   quit(connection: unknown): void;
   /** Ends a connection of the driver at once, whatever it is doing. */

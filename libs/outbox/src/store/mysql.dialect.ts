@@ -129,6 +129,8 @@ export function mysqlDialect(
     // Older MariaDB servers have the variable only under its first name, newer MySQL servers only under its second.
     isolationQuery: `SELECT @@SESSION.${name === 'mariadb' ? 'tx_isolation' : 'transaction_isolation'}`,
 
+    commitSignal: null,
+
     quit(connection: unknown): void {
       // What a pooled connection of mysql2 calls `end` only gives it back to the pool.
       const { _removeFromPool: leave, _realEnd: end } = connection as { _removeFromPool?: () => void; _realEnd?: () => void };

@@ -30,6 +30,8 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
   const tables = quotedTables(names, quote);
   // Advisory locks are one space for the whole database: two outboxes in it must not share numbers.
   const laneSpace = slotOf(quote(names.lane), 'lane', 2 ** 31);
+  // So are channels.
+  const channel = `outbox_${slotOf(quote(names.lane), 'commits', 2 ** 31)}`;
   const bucketSpace = slotOf(quote(names.lane), 'bucket', 2 ** 31);
 
   return {
@@ -105,6 +107,8 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
     ],
 
     isolationQuery: 'SHOW transaction_isolation',
+
+    commitSignal: { send: `NOTIFY ${channel}`, listen: `LISTEN ${channel}` },
 
     // Says goodbye when no query is running, and else ends the socket at once.
     quit: end,

@@ -6,7 +6,7 @@ import type { Dialect } from './dialect';
 const GRACE = 1000;
 
 interface Emitter {
-  on(event: 'error' | 'end', listener: (cause?: Error) => void): unknown;
+  on(event: 'error' | 'end' | 'notification', listener: (cause?: Error) => void): unknown;
 }
 
 /**
@@ -69,6 +69,10 @@ export class RelayConnection implements Connection {
     this.active = false;
     // If it cannot be said, the connection must end: that rolls back too.
     await this.query('ROLLBACK').catch((error: unknown) => this.lose(toError(error)));
+  }
+
+  onSignal(listener: () => void): void {
+    (this.driverConnection as Partial<Emitter>).on?.('notification', () => listener());
   }
 
   onLost(listener: (cause: Error) => void): void {

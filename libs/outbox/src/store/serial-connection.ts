@@ -26,6 +26,10 @@ export class SerialConnection implements Connection {
     if (this.queryRunner.isTransactionActive) await this.queryRunner.rollbackTransaction().catch(() => undefined);
   }
 
+  onSignal(): void {
+    // There is no other process to hear of.
+  }
+
   onLost(): void {
     // It lives as long as the app.
   }

@@ -65,6 +65,8 @@ export function sqliteDialect(names: TableNames): Dialect {
     replaceHold: 'ON CONFLICT (lane, topic, message_key) DO UPDATE SET retry_at = excluded.retry_at, state = excluded.state',
     sessionSettings: () => [],
     isolationQuery: `SELECT 'serializable'`,
+    commitSignal: null,
+
     quit(): void {
       // The connection is the app's.
     },
