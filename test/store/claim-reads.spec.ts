@@ -38,10 +38,11 @@ class CountingConnection implements Connection {
   rollback(): Promise<void> {
     return this.inner.rollback();
   }
-  onSignal(): void {}
-
-  onLost(): void {
+  onSignal(): void {
     // Not of interest here.
+  }
+  onLost(): void {
+    // Nor this.
   }
   close(): Promise<void> {
     return this.inner.close();

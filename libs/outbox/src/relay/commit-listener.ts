@@ -18,6 +18,7 @@ export class CommitListener {
   private readonly logger = new Logger('OutboxRelay');
   private running: Promise<void> | undefined;
   private stopping = false;
+  private isLost = false;
   private resting: (() => void) | undefined;
   private complaint: string | undefined;
 
@@ -46,9 +47,9 @@ export class CommitListener {
   private async listen(): Promise<void> {
     const connection = await this.host.open();
     try {
-      let lost: Error | undefined;
-      connection.onLost((cause) => {
-        lost = cause;
+      this.isLost = false;
+      connection.onLost(() => {
+        this.isLost = true;
         this.resting?.();
       });
       connection.onSignal(() => this.host.onCommit());
@@ -56,9 +57,9 @@ export class CommitListener {
       this.complaint = undefined;
       // For what was committed before.
       this.host.onCommit();
-      while (!this.stopping && !lost) {
+      while (!this.stopping && !this.isLost) {
         await this.rest(RENEWAL);
-        if (!this.stopping && !lost) await connection.query(this.host.listen);
+        if (!this.stopping && !this.isLost) await connection.query(this.host.listen);
       }
     } finally {
       await connection.close();
