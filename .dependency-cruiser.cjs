@@ -7,6 +7,7 @@ const MAY_IMPORT = {
   write: ['event', 'transaction'],
   relay: ['event', 'transaction', 'store', 'publish'],
   consume: ['event', 'transaction', 'store'],
+  operate: ['event', 'transaction', 'store', 'relay', 'consume'],
   observe: ['store', 'relay'],
 };
 

@@ -38,6 +38,11 @@ describe('at boot', () => {
     [{ publisher, tables: { message: 'a b' } }, 'tables.message'],
     [{ publisher, tables: { log: 'a' } }, 'log'],
     [{ publisher, context: {} }, 'context'],
+    [{ publisher, retention: true }, 'retention must be an object'],
+    [{ publisher, retention: { sent: '7d' } }, 'retention.sent'],
+    [{ publisher, retention: { keep: 1 } }, 'Unknown option retention.keep'],
+    [{ publisher, retention: { mode: 'drop' } }, 'retention.mode'],
+    [{ publisher, retention: { batchSize: 0 } }, 'retention.batchSize'],
   ])('wrong options are refused, by name: %j', async (options, named) => {
     await expect(
       boot(TypeOrmModule.forRoot(memory), OutboxModule.forRoot({ createTables: true, ...options } as OutboxModuleOptions)),
@@ -141,7 +146,7 @@ describe('at boot', () => {
   it('the relay is one interval in the app\'s scheduler, and none after it closed', async () => {
     const app = await startApp('sqlite', { imports: [ScheduleModule.forRoot()], outbox: { relay: {} } });
     const registry = app.app.get(SchedulerRegistry);
-    expect(registry.getIntervals()).toEqual(['outbox-relay']);
+    expect(registry.getIntervals()).toEqual(['outbox-relay', 'outbox-cleaner']);
     await app.close();
     expect(registry.getIntervals()).toEqual([]);
   });

@@ -38,6 +38,9 @@ async function fillLog(f: StoreFixture, first: number, count: number, status: nu
 
 export async function fillSent(f: StoreFixture, first: number, count: number): Promise<void> {
   await fillLog(f, first, count, 1, `'sent'`);
+  if (f.store.dialect.name !== 'postgres') return;
+  // An id that was given does not move the sequence.
+  await f.query(`SELECT setval(pg_get_serial_sequence('outbox_message', 'id'), ${first + count - 1})`);
 }
 
 export async function fillPending(f: StoreFixture, first: number, count: number): Promise<void> {

@@ -19,6 +19,7 @@ export const right = [
     context: () => ({ tenantId: 't', headers: { a: 'b' } }),
     ambientManager: () => dataSource.manager,
     relay: { enabled: false },
+    retention: { sent: 86_400_000, dead: false, mode: 'archive' },
   }),
   OutboxModule.forRootAsync({ useFactory: () => ({ publisher }) }),
   OutboxModule.forRootAsync({ inject: ['URL'], useFactory: async (_url: string) => ({ publisher, order: 'commit' as const }) }),
@@ -35,6 +36,10 @@ export const wrong = [
   OutboxModule.forRoot({ publisher, tables: { queue: 'q' } }),
   // @ts-expect-error unknown option of the relay
   OutboxModule.forRoot({ publisher, relay: { polling: 5 } }),
+  // @ts-expect-error retention is in milliseconds
+  OutboxModule.forRoot({ publisher, retention: { sent: '7d' } }),
+  // @ts-expect-error retention is on by default
+  OutboxModule.forRoot({ publisher, retention: true }),
   // @ts-expect-error not a publisher
   OutboxModule.forRoot({ publisher: 'kafka://localhost' }),
   // @ts-expect-error the context has no such part

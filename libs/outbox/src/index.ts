@@ -43,6 +43,7 @@ export { currentMessageContext, type MessageContext, withMessageContext } from '
 export { type KeyValue, OutboxEvent, type OutboxEventOptions } from './event/outbox-event.decorator';
 export type { RawMessage } from './event/raw-message';
 export { OutboxHealth, type OutboxHealthReport } from './observe/outbox-health';
+export type { RetentionOptions } from './operate/retention-options';
 export type { OutboxModuleAsyncOptions, OutboxModuleOptions } from './options';
 export { OutboxModule } from './outbox.module';
 export type {
@@ -59,6 +60,7 @@ export type { ExhaustedMessage, RelayOptions } from './relay/relay-options';
 export type { AfterParking } from './relay/settlement';
 export { outboxMigrations } from './store/migration';
 export type { Backlog, Order } from './store/outbox-store';
+export type { PurgeMode } from './store/purge';
 export type { SchemaOptions, TableNames } from './store/tables';
 export { Transactional, type TransactionalOptions } from './transaction/transactional.decorator';
 export type { IsolationLevel, Propagation, TransactionOptions } from './transaction/transaction-options';

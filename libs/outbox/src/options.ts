@@ -2,6 +2,7 @@ import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency } from '
 import { assertConsumeOptions, type ConsumeOptions } from './consume/consumer-options';
 import { OutboxOptionsError } from './errors';
 import type { PublisherFactory } from './publish/publisher';
+import { checkRetention, DEFAULT_RETENTION, type Retention, type RetentionOptions } from './operate/retention-options';
 import { checkRelayOptions, DEFAULT_RELAY_OPTIONS, type RelayOptions } from './relay/relay-options';
 import type { Order } from './store/outbox-store';
 import type { EntityManager } from 'typeorm';
@@ -33,6 +34,11 @@ export interface OutboxModuleOptions extends SchemaOptions {
    */
   readonly ambientManager?: () => EntityManager | undefined;
   readonly relay?: RelayOptions;
+  /**
+   * How long rows are kept. On by default: sent messages for 7 days, what consumers have handled for 14, dead messages
+   * for ever. `false`: this process takes nothing away.
+   */
+  readonly retention?: RetentionOptions | false;
   /** How all consumers handle failures and copies; `@IdempotentConsumer` can say otherwise for one. */
   readonly consume?: ConsumeOptions;
 }
@@ -58,6 +64,9 @@ export interface ResolvedOptions {
   readonly ambientManager: (() => EntityManager | undefined) | undefined;
   readonly relay: Required<RelayOptions>;
   readonly consume: ConsumeOptions;
+  readonly retention: Retention;
+  /** Whether this process cleans. */
+  readonly cleans: boolean;
 }
 
 const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
@@ -72,6 +81,7 @@ const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
   ambientManager: true,
   relay: true,
   consume: true,
+  retention: true,
 };
 
 /** @throws OutboxOptionsError naming the option */
@@ -98,6 +108,8 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
     ambientManager: optionalFunction('ambientManager', options.ambientManager),
     relay: resolveRelay(options.relay ?? {}),
     consume: resolveConsume(options.consume ?? {}),
+    retention: resolveRetention(options.retention ?? {}),
+    cleans: options.retention !== false,
   };
 }
 
@@ -106,6 +118,15 @@ function resolveRelay(options: RelayOptions): Required<RelayOptions> {
   const relay = { ...DEFAULT_RELAY_OPTIONS, ...options };
   checkRelayOptions(relay);
   return relay;
+}
+
+function resolveRetention(given: RetentionOptions | false): Retention {
+  const options = given === false ? {} : given;
+  if (typeof options !== 'object') throw new OutboxOptionsError('retention must be an object of rules, or false.');
+  assertKnown(options, DEFAULT_RETENTION, 'retention.');
+  const retention = { ...DEFAULT_RETENTION, ...options };
+  checkRetention(retention);
+  return retention;
 }
 
 const CONSUME_OPTIONS: Record<keyof ConsumeOptions, true> = {

@@ -3,9 +3,10 @@ import type { DataSource } from 'typeorm';
 import { ConsumerEvents } from './consume/consumer-events';
 import { IdempotentRunner } from './consume/idempotent-runner';
 import { MessageConsumer } from './consume/message-consumer';
+import { Cleaner } from './operate/cleaner';
 import { OutboxHealth } from './observe/outbox-health';
 import type { ResolvedOptions } from './options';
-import { PooledClaimSessions, SerialClaimSessions } from './relay/claim-sessions';
+import { type ClaimSessions, PooledClaimSessions, SerialClaimSessions } from './relay/claim-sessions';
 import { Relay } from './relay/relay';
 import { CommitSignal } from './store/commit-signal';
 import { detectDialect } from './store/detect-dialect';
@@ -27,6 +28,9 @@ export class OutboxCore {
   readonly consumers: MessageConsumer;
   readonly relay: Relay;
   readonly health: OutboxHealth;
+  readonly cleaner: Cleaner;
+  /** Whether this process cleans. */
+  readonly cleans: boolean;
   private readonly ambient: AmbientTransactions;
   private readonly subscriber: EventSourceSubscriber;
 
@@ -60,10 +64,14 @@ export class OutboxCore {
       defaults: options.consume,
     });
     const concurrency = this.ambient.serial ? 1 : options.relay.concurrency;
-    const sessions = this.ambient.serial
-      ? new SerialClaimSessions(store, () => this.ambient.createQueryRunner())
-      : new PooledClaimSessions(store, dataSource.options, { ...options.relay, workers: concurrency });
-    this.relay = new Relay(sessions, options.publisher, store, { ...options.relay, concurrency });
+    const { sessionTimeout } = options.relay;
+    const sessions = (workers: number): ClaimSessions =>
+      this.ambient.serial
+        ? new SerialClaimSessions(store, () => this.ambient.createQueryRunner())
+        : new PooledClaimSessions(store, dataSource.options, { workers, sessionTimeout });
+    this.relay = new Relay(sessions(concurrency), options.publisher, store, { ...options.relay, concurrency });
+    this.cleaner = new Cleaner(store, () => sessions(0), options.retention);
+    this.cleans = options.cleans;
     this.health = new OutboxHealth(dataSource, store, this.relay);
   }
 

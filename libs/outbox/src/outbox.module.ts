@@ -7,6 +7,7 @@ import { ConsumerEvents } from './consume/consumer-events';
 import { IdempotentRunner } from './consume/idempotent-runner';
 import { MessageConsumer } from './consume/message-consumer';
 import { DataSourceMissingError, OutboxModuleDuplicateError } from './errors';
+import { CleanerSchedule } from './operate/cleaner-schedule';
 import { OutboxHealth } from './observe/outbox-health';
 import { type OutboxModuleAsyncOptions, type OutboxModuleOptions, resolveOptions } from './options';
 import { OutboxCore } from './outbox-core';
@@ -76,6 +77,12 @@ export class OutboxModule {
         inject: [coreToken, { token: SchedulerRegistry, optional: true }],
         useFactory: (core: OutboxCore, registry: SchedulerRegistry = new SchedulerRegistry()) =>
           new RelaySchedule(core.relay, registry, name),
+      },
+      {
+        provide: tokenOf(CleanerSchedule, name),
+        inject: [coreToken, { token: SchedulerRegistry, optional: true }],
+        useFactory: (core: OutboxCore, registry: SchedulerRegistry = new SchedulerRegistry()) =>
+          new CleanerSchedule(core.cleaner, core.cleans, registry, name),
       },
       ...OFFERED.map(([type, pick]) => ({ provide: tokenOf(type, name), useFactory: pick, inject: [coreToken] })),
     ];

@@ -53,6 +53,8 @@ export interface Dialect {
   lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]>;
   /** Gives lanes back, after the transaction has ended, where that did not do it. */
   unlockLanes(sql: Sql, lanes: readonly number[]): Promise<void>;
+  /** Takes, without waiting, the right to clean the tables; the end of the connection gives it back. */
+  lockCleaner(sql: Sql): Promise<boolean>;
   /**
    * Deletes rows, called `t`, that have the given keys and fulfil the condition. On MySQL and MariaDB it must reach
    * them one by one: on a small table a scan looks cheaper to them, and would wait for rows that others have locked.

@@ -8,9 +8,12 @@ export const KEY_COLUMNS = {
   hold: ['lane', 'topic', 'message_key'],
   held: ['lane', 'topic', 'message_key', 'id'],
   settled: ['id'],
+  dead: ['id'],
+  consumed: ['consumer', 'message_id'],
+  failure: ['consumer', 'message_id'],
 } as const satisfies Partial<Record<keyof TableNames, readonly KeyColumn[]>>;
 
-export type KeyColumn = 'lane' | 'topic' | 'message_key' | 'id';
+export type KeyColumn = 'lane' | 'topic' | 'message_key' | 'id' | 'consumer' | 'message_id';
 export type KeyedTable = keyof typeof KEY_COLUMNS;
 /** A primary key, in the order of its columns. */
 export type Key = readonly (string | number)[];

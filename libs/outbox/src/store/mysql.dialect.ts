@@ -10,7 +10,8 @@ import {
 } from './dialect';
 import { driverCode, messageInProgress } from './message-in-progress';
 import { hasKey, type Key, KEY_COLUMNS, type KeyColumn, type KeyedTable, type Statement } from './key-deletes';
-import { ORDER_BUCKETS, type TableNames } from './tables';
+import { collationOf, createTables } from './mysql-tables';
+import type { TableNames } from './tables';
 
 const WAITED_IN_VAIN: ReadonlySet<unknown> = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_DEADLOCK']);
 
@@ -40,6 +41,8 @@ export function mysqlDialect(
     topic: 'VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin',
     message_key: `VARCHAR(190) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
     id: 'BIGINT',
+    consumer: `VARCHAR(100) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
+    message_id: `VARCHAR(190) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
   };
   // Names of locks are one space for the whole server: other databases, and other outboxes in this one.
   const lockName = (lane: number | string): string => `CONCAT(LEFT(SHA2(CONCAT(DATABASE(), '.${names.lane}'), 256), 40), '.', ${lane})`;
@@ -95,6 +98,11 @@ export function mysqlDialect(
     async unlockLanes(sql: Sql, lanes: readonly number[]): Promise<void> {
       if (skipLocked || lanes.length === 0) return;
       await sql.query(`SELECT ${lanes.map((lane) => `RELEASE_LOCK(${lockName(lane)})`).join(', ')}`);
+    },
+
+    async lockCleaner(sql: Sql): Promise<boolean> {
+      const rows = (await sql.query(`SELECT GET_LOCK(${lockName("'cleaner'")}, 0) AS locked`)) as { locked: unknown }[];
+      return Number(rows[0]?.locked) === 1;
     },
 
     deleteByKey(table: KeyedTable, keys: readonly Key[], condition?: string): Statement {
@@ -196,79 +204,4 @@ async function withShortestWait(sql: Sql, send: () => Promise<unknown>): Promise
 
 function laneNumbers(rows: unknown): readonly number[] {
   return (rows as { lane: number }[]).map(({ lane }) => Number(lane));
-}
-
-/** Keys compare byte for byte: utf8mb4_bin takes 'a' and 'a ' for the same. */
-function collationOf(name: 'mysql' | 'mariadb', noPad: boolean): string {
-  if (!noPad) return 'utf8mb4_bin';
-  return name === 'mysql' ? 'utf8mb4_0900_bin' : 'utf8mb4_nopad_bin';
-}
-
-function createTables(collation: string, tables: TableNames, lanes: number): readonly string[] {
-  const engine = `ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE ${collation}`;
-  const topic = 'VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin NOT NULL';
-  return [
-    `CREATE TABLE IF NOT EXISTS ${tables.message} (
-      id BIGINT NOT NULL AUTO_INCREMENT,
-      message_id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-      aggregate_type VARCHAR(249) NOT NULL,
-      aggregate_id VARCHAR(190) NOT NULL,
-      message_key VARCHAR(190) NULL,
-      tenant_id VARCHAR(190) NULL,
-      traceparent VARCHAR(190) NULL,
-      correlation_id VARCHAR(190) NULL,
-      causation_id VARCHAR(190) NULL,
-      event_type VARCHAR(190) NOT NULL,
-      topic ${topic},
-      headers MEDIUMTEXT NULL,
-      payload MEDIUMTEXT NULL,
-      status TINYINT NOT NULL DEFAULT 0,
-      retry_count INT NOT NULL DEFAULT 0,
-      next_retry_at DATETIME(6) NULL,
-      last_error TEXT NULL,
-      created_at DATETIME(6) NOT NULL,
-      updated_at DATETIME(6) NOT NULL,
-      sent_at DATETIME(6) NULL,
-      PRIMARY KEY (id),
-      UNIQUE KEY uq_message_id (message_id)
-    ) ${engine}`,
-    `CREATE TABLE IF NOT EXISTS ${tables.pending} (
-      lane SMALLINT NOT NULL, id BIGINT NOT NULL, bytes INT NOT NULL, PRIMARY KEY (lane, id)
-    ) ${engine}`,
-    `CREATE TABLE IF NOT EXISTS ${tables.lane} (lane SMALLINT NOT NULL PRIMARY KEY) ${engine}`,
-    `CREATE TABLE IF NOT EXISTS ${tables.bucket} (bucket SMALLINT NOT NULL PRIMARY KEY) ${engine}`,
-    `CREATE TABLE IF NOT EXISTS ${tables.hold} (
-      lane SMALLINT NOT NULL, topic ${topic}, message_key VARCHAR(190) NOT NULL, retry_at DATETIME(6) NOT NULL,
-      state VARCHAR(10) NOT NULL, PRIMARY KEY (lane, topic, message_key), KEY ix_retry_at (lane, retry_at)
-    ) ${engine}`,
-    `CREATE TABLE IF NOT EXISTS ${tables.held} (
-      lane SMALLINT NOT NULL, topic ${topic}, message_key VARCHAR(190) NOT NULL, id BIGINT NOT NULL, bytes INT NOT NULL,
-      PRIMARY KEY (lane, topic, message_key, id)
-    ) ${engine}`,
-    `CREATE TABLE IF NOT EXISTS ${tables.settled} (
-      id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, settled_at DATETIME(6) NOT NULL, ids MEDIUMTEXT NOT NULL
-    ) ${engine}`,
-    `CREATE TABLE IF NOT EXISTS ${tables.dead} (
-      id BIGINT NOT NULL PRIMARY KEY, lane SMALLINT NOT NULL, topic ${topic}, message_key VARCHAR(190) NOT NULL
-    ) ${engine}`,
-    `CREATE TABLE IF NOT EXISTS ${tables.consumed} (
-      consumer VARCHAR(100) NOT NULL, message_id VARCHAR(190) NOT NULL, consumed_at DATETIME(6) NOT NULL,
-      PRIMARY KEY (consumer, message_id)
-    ) ${engine}`,
-    `CREATE TABLE IF NOT EXISTS ${tables.failure} (
-      consumer VARCHAR(100) NOT NULL, message_id VARCHAR(190) NOT NULL, attempts INT NOT NULL,
-      updated_at DATETIME(6) NOT NULL, PRIMARY KEY (consumer, message_id)
-    ) ${engine}`,
-    ...fillOnce(tables.lane, 'lane', lanes),
-    ...fillOnce(tables.bucket, 'bucket', ORDER_BUCKETS),
-  ];
-}
-
-/** Fills a table of numbers, unless it has rows: another number of lanes must not be mixed in. */
-function fillOnce(table: string, column: string, count: number): readonly string[] {
-  const numbers = Array.from({ length: count }, (_, index) => `SELECT ${index} AS n`).join(' UNION ALL ');
-  return [
-    `INSERT INTO ${table} (${column}) SELECT n FROM (${numbers}) numbers ` +
-      `WHERE NOT EXISTS (SELECT 1 FROM (SELECT 1 FROM ${table} LIMIT 1) filled)`,
-  ];
 }

@@ -90,6 +90,12 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
       // The end of the transaction did it.
     },
 
+    async lockCleaner(sql: Sql): Promise<boolean> {
+      // Beside the numbers of the lanes.
+      const rows = (await sql.query(`SELECT pg_try_advisory_lock(${laneSpace}, -1) AS locked`)) as { locked: boolean }[];
+      return rows[0]?.locked === true;
+    },
+
     deleteByKey(table: KeyedTable, keys: readonly Key[], condition?: string): Statement {
       const { sql, parameters } = hasKey(table, keys);
       return { sql: `DELETE FROM ${tables[table]} AS t WHERE ${sql}${condition === undefined ? '' : ` AND ${condition}`}`, parameters };
@@ -209,6 +215,11 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
     `CREATE TABLE IF NOT EXISTS ${tables.failure} (
       consumer VARCHAR(100) COLLATE "C" NOT NULL, message_id ${text} NOT NULL, attempts INT NOT NULL,
       updated_at TIMESTAMP(6) NOT NULL, PRIMARY KEY (consumer, message_id)
+    )`,
+    `CREATE INDEX IF NOT EXISTS "ix_${names.consumed}_consumed_at" ON ${tables.consumed} (consumed_at)`,
+    `CREATE INDEX IF NOT EXISTS "ix_${names.failure}_updated_at" ON ${tables.failure} (updated_at)`,
+    `CREATE TABLE IF NOT EXISTS ${tables.history} (
+      LIKE ${tables.message} INCLUDING DEFAULTS, archived_at TIMESTAMP(6) NOT NULL, PRIMARY KEY (id)
     )`,
     `INSERT INTO ${tables.lane} (lane) SELECT n FROM (VALUES ${numberRows(lanes)}) numbers(n)
      WHERE NOT EXISTS (SELECT 1 FROM ${tables.lane})`,

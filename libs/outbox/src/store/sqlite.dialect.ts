@@ -28,7 +28,7 @@ export function sqliteDialect(names: TableNames): Dialect {
     epochMs: (column) => `CAST(ROUND((julianday(${column}) - 2440587.5) * 86400000) AS INTEGER)`,
     idText: (column) => `CAST(${column} AS TEXT)`,
     bind: (sql) => sql,
-    createTables: (lanes) => createTables(tables, lanes),
+    createTables: (lanes) => createTables(tables, names, lanes),
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
     async lockBuckets(): Promise<void> {
@@ -56,6 +56,8 @@ export function sqliteDialect(names: TableNames): Dialect {
     async unlockLanes(): Promise<void> {
       // Nothing is locked.
     },
+
+    lockCleaner: async () => true,
 
     deleteByKey(table: KeyedTable, keys: readonly Key[], condition?: string): Statement {
       const { sql, parameters } = hasKey(table, keys);
@@ -98,29 +100,33 @@ export function sqliteDialect(names: TableNames): Dialect {
   };
 }
 
-function createTables(tables: TableNames, lanes: number): readonly string[] {
+/** The columns of a message in the log and in the history, but for the id. */
+const MESSAGE_TABLE_COLUMNS = `message_id TEXT NOT NULL,
+  aggregate_type TEXT NOT NULL,
+  aggregate_id TEXT NOT NULL,
+  message_key TEXT NULL,
+  tenant_id TEXT NULL,
+  traceparent TEXT NULL,
+  correlation_id TEXT NULL,
+  causation_id TEXT NULL,
+  event_type TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  headers TEXT NULL,
+  payload TEXT NULL,
+  status INTEGER NOT NULL DEFAULT 0,
+  retry_count INTEGER NOT NULL DEFAULT 0,
+  next_retry_at TEXT NULL,
+  last_error TEXT NULL,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  sent_at TEXT NULL`;
+
+function createTables(tables: TableNames, names: TableNames, lanes: number): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${tables.message} (
       id INTEGER PRIMARY KEY AUTOINCREMENT,
-      message_id TEXT NOT NULL UNIQUE,
-      aggregate_type TEXT NOT NULL,
-      aggregate_id TEXT NOT NULL,
-      message_key TEXT NULL,
-      tenant_id TEXT NULL,
-      traceparent TEXT NULL,
-      correlation_id TEXT NULL,
-      causation_id TEXT NULL,
-      event_type TEXT NOT NULL,
-      topic TEXT NOT NULL,
-      headers TEXT NULL,
-      payload TEXT NULL,
-      status INTEGER NOT NULL DEFAULT 0,
-      retry_count INTEGER NOT NULL DEFAULT 0,
-      next_retry_at TEXT NULL,
-      last_error TEXT NULL,
-      created_at TEXT NOT NULL,
-      updated_at TEXT NOT NULL,
-      sent_at TEXT NULL
+      ${MESSAGE_TABLE_COLUMNS},
+      UNIQUE (message_id)
     )`,
     `CREATE TABLE IF NOT EXISTS ${tables.pending} (
       lane INTEGER NOT NULL, id INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (lane, id)
@@ -147,6 +153,13 @@ function createTables(tables: TableNames, lanes: number): readonly string[] {
       consumer TEXT NOT NULL, message_id TEXT NOT NULL, attempts INTEGER NOT NULL, updated_at TEXT NOT NULL,
       PRIMARY KEY (consumer, message_id)
     ) WITHOUT ROWID`,
+    `CREATE INDEX IF NOT EXISTS "ix_${names.consumed}_consumed_at" ON ${tables.consumed} (consumed_at)`,
+    `CREATE INDEX IF NOT EXISTS "ix_${names.failure}_updated_at" ON ${tables.failure} (updated_at)`,
+    `CREATE TABLE IF NOT EXISTS ${tables.history} (
+      id INTEGER PRIMARY KEY,
+      ${MESSAGE_TABLE_COLUMNS},
+      archived_at TEXT NOT NULL
+    )`,
     `INSERT INTO ${tables.lane} (lane) SELECT column1 FROM (VALUES ${numberRows(lanes)})
      WHERE NOT EXISTS (SELECT 1 FROM ${tables.lane})`,
   ];

@@ -18,6 +18,8 @@ export interface TableNames {
   readonly settled: string;
   /** One row for each message that was given up: the log is too large to count them there. */
   readonly dead: string;
+  /** The rows of the log that the cleaner has taken out of it, where it keeps them. */
+  readonly history: string;
   /** One row for each message that a consumer has handled. */
   readonly consumed: string;
   /** One row for each message that a consumer has failed on. */
@@ -33,6 +35,7 @@ const DEFAULT_NAMES: TableNames = {
   held: 'outbox_held',
   settled: 'outbox_settled',
   dead: 'outbox_dead',
+  history: 'outbox_history',
   consumed: 'consumed_message',
   failure: 'consumed_failure',
 };

@@ -1,0 +1,133 @@
+import { Logger } from '@nestjs/common';
+import type { ClaimSessions } from '../relay/claim-sessions';
+import { type Connection, inTransaction } from '../store/connection';
+import type { OutboxStore } from '../store/outbox-store';
+import { type Purged, purgeConsumed, purgeDead, purgeSent } from '../store/purge';
+import type { Retention } from './retention-options';
+
+/** Rows that were taken away, by kind. */
+export interface PurgeReport {
+  readonly sent: number;
+  readonly dead: number;
+  readonly consumed: number;
+  readonly failures: number;
+}
+
+/** How a pass ended: it is done, another instance was at it, or the process stops. */
+export type PassOutcome = 'done' | 'busy' | 'stopped';
+
+export interface Pass {
+  readonly outcome: PassOutcome;
+  readonly purged: PurgeReport;
+}
+
+const KINDS = ['sent', 'dead', 'consumed', 'failures'] as const;
+
+/**
+ * Keeps the tables small: each pass takes away what is older than its rule, in batches that are a short transaction each,
+ * with a pause between them. One cleaner of all instances works at a time. A pass that breaks off has done what it has
+ * done; the next one goes on from there.
+ */
+export class Cleaner {
+  private readonly logger = new Logger('OutboxCleaner');
+  private readonly totals = { sent: 0, dead: 0, consumed: 0, failures: 0 };
+  private running: Promise<unknown> | undefined;
+  private stopping = false;
+  private wakeUp: (() => void) | undefined;
+  private lastPassAt: Date | null = null;
+  private lastStart = Number.NEGATIVE_INFINITY;
+  private failing = false;
+
+  constructor(
+    private readonly store: OutboxStore,
+    private readonly openSessions: () => ClaimSessions,
+    readonly rules: Retention,
+  ) {}
+
+  /** What was taken away since the start of the process, and when a pass was last completed here. */
+  status(): { readonly lastPassAt: Date | null; readonly purged: PurgeReport } {
+    return { lastPassAt: this.lastPassAt, purged: { ...this.totals } };
+  }
+
+  /** Called from time to time: begins a pass when one is due. */
+  poll(): void {
+    if (this.running || this.stopping || performance.now() - this.lastStart < this.rules.interval) return;
+    this.lastStart = performance.now();
+    this.running = this.pass(this.rules)
+      .then(() => this.over())
+      .catch((error: unknown) => this.failed(error))
+      .finally(() => {
+        this.running = undefined;
+      });
+  }
+
+  /** One pass. Rejects when the database does not answer. */
+  async pass(rules: Retention, onBatch: (purged: PurgeReport) => void = () => undefined): Promise<Pass> {
+    const purged = { sent: 0, dead: 0, consumed: 0, failures: 0 };
+    const sessions = this.openSessions();
+    let connection: Connection | undefined;
+    try {
+      connection = await sessions.openConnection();
+      if (!(await this.store.dialect.lockCleaner(connection))) return { outcome: 'busy', purged };
+      for (const kind of KINDS) {
+        const age = rules[kind];
+        if (age === false) continue;
+        for (let after: string | null = '0'; after !== null; ) {
+          if (this.stopping) return { outcome: 'stopped', purged };
+          const batch: Purged = await this.batch(connection, kind, after, { age, rows: rules.batchSize }, rules);
+          purged[kind] += batch.purged;
+          this.totals[kind] += batch.purged;
+          onBatch({ ...purged });
+          after = batch.next;
+          if (after !== null) await this.rest(rules.pause);
+        }
+      }
+    } finally {
+      await connection?.close();
+      await sessions.close();
+    }
+    this.lastPassAt = new Date();
+    return { outcome: 'done', purged };
+  }
+
+  /** Lets the running batch end. */
+  async stop(): Promise<void> {
+    this.stopping = true;
+    this.wakeUp?.();
+    await this.running;
+  }
+
+  private batch(connection: Connection, kind: (typeof KINDS)[number], after: string, limits: { age: number; rows: number }, { mode }: Retention): Promise<Purged> {
+    const { dialect } = this.store;
+    return inTransaction(connection, () => {
+      if (kind === 'sent') return purgeSent(connection, dialect, after, limits, mode);
+      if (kind === 'dead') return purgeDead(connection, dialect, after, limits, mode);
+      return purgeConsumed(connection, dialect, kind === 'consumed' ? 'consumed' : 'failure', after, limits);
+    });
+  }
+
+  private async rest(milliseconds: number): Promise<void> {
+    if (this.stopping) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, milliseconds);
+      this.wakeUp = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.wakeUp = undefined;
+  }
+
+  private over(): void {
+    if (this.failing) this.logger.log('Cleaning again.');
+    this.failing = false;
+  }
+
+  /** A lock that was not to be had, a database that is away: the next pass does it. */
+  private failed(error: unknown): void {
+    const text = `Cleaning has broken off, and is tried again with the next pass: ${error instanceof Error ? error.message : String(error)}`;
+    if (this.failing) this.logger.debug(text);
+    else this.logger.warn(text);
+    this.failing = true;
+  }
+}
