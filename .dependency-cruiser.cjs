@@ -38,7 +38,7 @@ module.exports = {
       comment: 'What index.ts reaches must load without the optional peers.',
       severity: 'error',
       from: { path: SOURCE, pathNot: [`${SOURCE}/publish/(kafkajs|in-memory)/`, '\\.spec\\.ts$'] },
-      to: { path: 'node_modules/(kafkajs|@nestjs/microservices)', dependencyTypesNot: ['type-only'] },
+      to: { path: 'node_modules/(kafkajs|ioredis|@nestjs/microservices)', dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'apps-use-the-published-library',

@@ -1,6 +1,6 @@
 import { down, env, type ServiceName, up } from '../services/index.mjs';
 
-const NEEDED: ServiceName[] = ['mysql', 'mariadb', 'postgres', 'kafka'];
+const NEEDED: ServiceName[] = ['mysql', 'mariadb', 'postgres', 'kafka', 'redis'];
 
 /** Starts the servers that the tests need and are not there yet; afterwards stops those that it started. */
 export async function setup(): Promise<() => Promise<void>> {

@@ -22,6 +22,10 @@ export type OutboxErrorCode =
   | 'OUTBOX_MESSAGE_ID_MISSING'
   | 'OUTBOX_MESSAGE_ID_INVALID'
   | 'OUTBOX_MESSAGE_IN_PROGRESS'
+  | 'OUTBOX_ALREADY_APPLIED'
+  | 'OUTBOX_STATE_CONFLICT'
+  | 'OUTBOX_LEASE_LOST'
+  | 'OUTBOX_REDIS_UNAVAILABLE'
   | 'OUTBOX_PAYLOAD_UNREADABLE'
   | 'OUTBOX_HANDLER_FAILED'
   | 'OUTBOX_CONSUMER_DUPLICATE'
@@ -164,6 +168,29 @@ export class MessageIdInvalidError extends OutboxError {
 /** Another copy of the message is being handled; when that has ended, this one is a repeat or is handled itself. */
 export class MessageInProgressError extends OutboxError {
   readonly code = 'OUTBOX_MESSAGE_IN_PROGRESS';
+  override readonly retryable = true;
+}
+
+/** The effect of a message is there already. A consumer with `dedupe: 'state'` takes it for a duplicate. */
+export class AlreadyAppliedError extends OutboxError {
+  readonly code = 'OUTBOX_ALREADY_APPLIED';
+}
+
+/** A message found nothing to change, though its effect is not there: the row is missing, or not there yet. */
+export class StateConflictError extends OutboxError {
+  readonly code = 'OUTBOX_STATE_CONFLICT';
+  override readonly retryable = true;
+}
+
+/** With `dedupe: 'redis'`: a handler has run, but its claim had ended meanwhile, so that it may run again. */
+export class LeaseLostError extends OutboxError {
+  readonly code = 'OUTBOX_LEASE_LOST';
+  override readonly retryable = true;
+}
+
+/** With `dedupe: 'redis'`: Redis does not answer. The message comes again; no attempt is counted. */
+export class RedisUnavailableError extends OutboxError {
+  readonly code = 'OUTBOX_REDIS_UNAVAILABLE';
   override readonly retryable = true;
 }
 

@@ -1,14 +1,22 @@
 export { type ConsumerCounts, type ConsumerEvent, ConsumerEvents, type ConsumerListener } from './consume/consumer-events';
+export { applyOnce, type Change } from './consume/apply-once';
+export type { Consumed, Dedupe, MessageClaim } from './consume/dedupe';
 export type {
   ConsumeOptions,
+  EventOf,
   IdempotentConsumerOptions,
   OnExhausted,
+  RedisConsumerOptions,
   RetryOptions,
+  SharedConsumeOptions,
+  StateConsumerOptions,
+  TableConsumerOptions,
 } from './consume/consumer-options';
 export type { MessageOrigin } from './consume/delivery';
 export { IdempotentConsumer } from './consume/idempotent-consumer.decorator';
-export { type Consumed, type IdempotentRunOptions, IdempotentRunner } from './consume/idempotent-runner';
+export { type IdempotentRunOptions, IdempotentRunner } from './consume/idempotent-runner';
 export {
+  AlreadyAppliedError,
   ConsumerDuplicateError,
   ConsumerMisplacedError,
   DatabaseUnsupportedError,
@@ -21,6 +29,7 @@ export {
   HandlerFailedError,
   IsolationConflictError,
   LanesMismatchError,
+  LeaseLostError,
   MessageIdInvalidError,
   MessageIdMissingError,
   MessageInProgressError,
@@ -31,8 +40,10 @@ export {
   OutboxNotInjectedError,
   OutboxOptionsError,
   PayloadUnreadableError,
+  RedisUnavailableError,
   SavepointConflictError,
   SqliteNestedTransactionError,
+  StateConflictError,
   TablesMissingError,
   TransactionClosedError,
   TransactionDoomedError,

@@ -1,5 +1,5 @@
 import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency } from '@nestjs/common';
-import { assertConsumeOptions, type ConsumeOptions } from './consume/consumer-options';
+import { assertConsumeOptions, type SharedConsumeOptions } from './consume/consumer-options';
 import { OutboxOptionsError } from './errors';
 import type { PublisherFactory } from './publish/publisher';
 import { checkRetention, DEFAULT_RETENTION, type Retention, type RetentionOptions } from './operate/retention-options';
@@ -40,7 +40,7 @@ export interface OutboxModuleOptions extends SchemaOptions {
    */
   readonly retention?: RetentionOptions | false;
   /** How all consumers handle failures and copies; `@IdempotentConsumer` can say otherwise for one. */
-  readonly consume?: ConsumeOptions;
+  readonly consume?: SharedConsumeOptions;
 }
 
 export interface OutboxModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
@@ -63,7 +63,7 @@ export interface ResolvedOptions {
   readonly context: ContextProvider | undefined;
   readonly ambientManager: (() => EntityManager | undefined) | undefined;
   readonly relay: Required<RelayOptions>;
-  readonly consume: ConsumeOptions;
+  readonly consume: SharedConsumeOptions;
   readonly retention: Retention;
   /** Whether this process cleans. */
   readonly cleans: boolean;
@@ -129,17 +129,21 @@ function resolveRetention(given: RetentionOptions | false): Retention {
   return retention;
 }
 
-const CONSUME_OPTIONS: Record<keyof ConsumeOptions, true> = {
+const CONSUME_OPTIONS: Record<keyof SharedConsumeOptions, true> = {
   retry: true,
   isRetryable: true,
   onExhausted: true,
   concurrentCopies: true,
   missingMessageId: true,
+  redis: true,
 };
 
-function resolveConsume(options: ConsumeOptions): ConsumeOptions {
+function resolveConsume(options: SharedConsumeOptions): SharedConsumeOptions {
   assertKnown(options, CONSUME_OPTIONS, 'consume.');
   assertConsumeOptions(options, 'consume.');
+  if (options.redis !== undefined && typeof options.redis?.run !== 'function') {
+    throw new OutboxOptionsError('consume.redis must be what redisDedupe({ … }) gives.');
+  }
   return options;
 }
 

@@ -54,7 +54,7 @@ export class OutboxCore {
       ambientManager: options.ambientManager,
     });
     this.subscriber = new EventSourceSubscriber((queryRunner, source) => this.outbox.drain(queryRunner, source));
-    this.idempotent = new IdempotentRunner(this.ambient, this.transactions, store, this.consumerEvents);
+    this.idempotent = new IdempotentRunner(this.ambient, this.transactions, store, this.consumerEvents, options.consume.redis);
     this.consumers = new MessageConsumer({
       ambient: this.ambient,
       transactions: this.transactions,

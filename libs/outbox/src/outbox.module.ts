@@ -60,10 +60,10 @@ export class OutboxModule {
         inject: [optionsToken, ModulesContainer, { token: dataSourceToken(name), optional: true }],
         useFactory: async (given: OutboxModuleOptions, modules: ModulesContainer, dataSource?: DataSource) => {
           assertSingle(modules, coreToken, name);
-          assertConsumers(modules);
           const types = new EventTypes();
           checkEmitters(modules, types);
           const resolved = resolveOptions(given);
+          assertConsumers(modules, { dataSource: name, hasRedis: resolved.consume.redis !== undefined });
           if (!dataSource?.isInitialized) {
             throw new DataSourceMissingError(
               `There is no initialised data source "${name}": import TypeOrmModule.forRoot({ … }) in the root module.`,

@@ -1,6 +1,7 @@
 import type { ModulesContainer } from '@nestjs/core';
-import { ConsumerDuplicateError, ConsumerMisplacedError } from '../errors';
+import { ConsumerDuplicateError, ConsumerMisplacedError, OutboxOptionsError } from '../errors';
 import { type AppClass, classesOf, methodsOf } from '../transaction/app-classes';
+import { DEFAULT_DATA_SOURCE } from '../transaction/tokens';
 import { CONSUMER, type ConsumerMetadata } from './consumer-metadata';
 
 /** Where `@nestjs/microservices`, an optional peer, keeps the patterns of a handler. */
@@ -12,19 +13,32 @@ interface MessageHandler {
   readonly patterns: readonly string[];
 }
 
+/** What a module's consumers can rely on. */
+interface Ground {
+  readonly dataSource: string;
+  readonly hasRedis: boolean;
+}
+
 /**
  * Looks at every `@IdempotentConsumer` of the app.
  *
  * @throws ConsumerDuplicateError when two handlers would take each other's messages for repeats
  * @throws ConsumerMisplacedError when one has no effect, or would take effect twice
+ * @throws OutboxOptionsError when one of this data source needs Redis and the module has none
  */
-export function assertConsumers(modules: ModulesContainer): void {
+export function assertConsumers(modules: ModulesContainer, { dataSource, hasRedis }: Ground): void {
   const controllers = classesOf(modules, 'controllers');
   for (const provider of classesOf(modules, 'providers')) assertNoConsumer(provider);
   const byName = new Map<string, MessageHandler[]>();
   for (const handler of [...controllers].flatMap(handlersOf)) {
     const same = byName.get(handler.consumer.name) ?? [];
     for (const other of same) assertApart(handler, other);
+    const { options } = handler.consumer;
+    if (options.dedupe === 'redis' && !hasRedis && (options.dataSource ?? DEFAULT_DATA_SOURCE) === dataSource) {
+      throw new OutboxOptionsError(
+        `${handler.place} has dedupe: "redis": the module needs its option consume.redis: redisDedupe({ client }).`,
+      );
+    }
     byName.set(handler.consumer.name, [...same, handler]);
   }
 }

@@ -1,7 +1,9 @@
 import type { ExecutionContext, Type } from '@nestjs/common';
 import { OutboxOptionsError } from '../errors';
+import type { EntityManager } from 'typeorm';
 import { isTopic } from '../event/to-message';
 import type { Patience } from '../store/dialect';
+import type { Dedupe } from './dedupe';
 
 /** What becomes of a message that fails for good. */
 export type OnExhausted = 'dead-letter' | 'stop' | 'skip';
@@ -48,12 +50,21 @@ export interface ConsumeOptions {
   readonly missingMessageId?: 'refuse' | 'offset';
 }
 
-export interface IdempotentConsumerOptions extends ConsumeOptions {
+/** What the module's `consume` option holds. */
+export interface SharedConsumeOptions extends ConsumeOptions {
+  /** For consumers with `dedupe: 'redis'`: `redisDedupe({ client })` of `nestjs-transactional-outbox/redis`. */
+  readonly redis?: Dedupe;
+}
+
+/** What the payload is for handlers of these events. */
+export type EventOf<E> = E extends readonly Type<infer I>[] ? (object extends I ? unknown : I) : unknown;
+
+interface CommonConsumerOptions<E extends readonly Type<object>[]> extends ConsumeOptions {
   /**
    * The events that the handler wants. Messages of other types are acknowledged and leave no trace; the payload
    * arrives as a validated instance of the event's class. Default: every message, with the payload as Nest gives it.
    */
-  readonly events?: readonly Type<object>[];
+  readonly events?: E;
   /**
    * The id that repeats are recognised by, from whatever the transport offers. Default: the Kafka header `id`. An
    * empty id or none is a missing one; one of more than 190 characters is refused.
@@ -67,6 +78,38 @@ export interface IdempotentConsumerOptions extends ConsumeOptions {
   /** Name of the data source. Default `default`. */
   readonly dataSource?: string;
 }
+
+/** Repeats are recognised by a row that commits together with what the handler does. */
+export interface TableConsumerOptions<E extends readonly Type<object>[]> extends CommonConsumerOptions<E> {
+  /** How repeats are recognised. Default `table`. */
+  readonly dedupe?: 'table';
+  readonly isApplied?: never;
+}
+
+/**
+ * Repeats are recognised by the business state, and nothing is recorded. Copies at the same time are kept apart by what
+ * the handler itself locks: see {@link applyOnce}.
+ */
+export interface StateConsumerOptions<E extends readonly Type<object>[]> extends CommonConsumerOptions<E> {
+  readonly dedupe: 'state';
+  /** Says, in the transaction and before the handler, whether the message's effect is there already. */
+  isApplied(event: EventOf<E>, manager: EntityManager): boolean | Promise<boolean>;
+  readonly concurrentCopies?: never;
+}
+
+/**
+ * Repeats are recognised by Redis, for handlers whose effects are outside the database; they run without a transaction.
+ * The module's `consume.redis` must be set.
+ */
+export interface RedisConsumerOptions<E extends readonly Type<object>[]> extends CommonConsumerOptions<E> {
+  readonly dedupe: 'redis';
+  readonly isApplied?: never;
+}
+
+export type IdempotentConsumerOptions<E extends readonly Type<object>[] = readonly Type<object>[]> =
+  | TableConsumerOptions<E>
+  | StateConsumerOptions<E>
+  | RedisConsumerOptions<E>;
 
 /** The options of one consumer, complete. */
 export interface ConsumerPolicy {
@@ -106,8 +149,23 @@ export function assertConsumeOptions(options: ConsumeOptions, prefix: string): v
 /** @throws OutboxOptionsError naming the option */
 export function assertConsumerOptions(options: IdempotentConsumerOptions, prefix: string): void {
   assertConsumeOptions(options, prefix);
+  assertDedupe(options, prefix);
   if (options.deadLetterTopic !== undefined && !isTopic(options.deadLetterTopic)) {
     throw new OutboxOptionsError(`${prefix}deadLetterTopic "${options.deadLetterTopic}" is not a topic name.`);
+  }
+}
+
+/** From JavaScript, or past a cast, any combination may come. */
+function assertDedupe(options: IdempotentConsumerOptions, prefix: string): void {
+  const { dedupe = 'table', isApplied, concurrentCopies } = options as Record<string, unknown>;
+  if (!['table', 'state', 'redis'].includes(dedupe as string)) {
+    throw new OutboxOptionsError(`${prefix}dedupe must be "table" or "state" or "redis".`);
+  }
+  if (dedupe === 'state' ? typeof isApplied !== 'function' : isApplied !== undefined) {
+    throw new OutboxOptionsError(`${prefix}isApplied must be a function, with dedupe "state" and only there.`);
+  }
+  if (dedupe === 'state' && concurrentCopies !== undefined) {
+    throw new OutboxOptionsError(`${prefix}concurrentCopies has no effect with dedupe "state".`);
   }
 }
 

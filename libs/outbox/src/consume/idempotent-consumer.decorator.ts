@@ -22,13 +22,13 @@ import { idempotentConsumerInterceptor } from './idempotent-consumer.interceptor
  * @throws OutboxOptionsError when the name or an option is not valid, or two of the events have one type
  * @throws EventNotDecoratedError when a class of `events` has no `@OutboxEvent`
  */
-export function IdempotentConsumer(
+export function IdempotentConsumer<E extends readonly Type<object>[] = readonly Type<object>[]>(
   name: string,
-  options: IdempotentConsumerOptions = {},
+  options: IdempotentConsumerOptions<E> = {},
 ): MethodDecorator & ClassDecorator {
   assertConsumerName(name);
-  assertConsumerOptions(options, `@IdempotentConsumer("${name}"): `);
-  const metadata: ConsumerMetadata = { name, events: options.events && eventsByType(options.events), options };
+  assertConsumerOptions(options as IdempotentConsumerOptions, `@IdempotentConsumer("${name}"): `);
+  const metadata: ConsumerMetadata = { name, events: options.events && eventsByType(options.events), options: options as IdempotentConsumerOptions };
   return applyDecorators(
     SetMetadata(CONSUMER, metadata),
     UseInterceptors(idempotentConsumerInterceptor(options.dataSource ?? DEFAULT_DATA_SOURCE)),

@@ -1,82 +1,98 @@
-import { NoTransactionError } from '../errors';
+import { OutboxOptionsError } from '../errors';
 import type { Patience } from '../store/dialect';
-import { gaveWay } from '../store/message-in-progress';
 import type { OutboxStore } from '../store/outbox-store';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionRunner } from '../transaction/transaction-runner';
 import type { ConsumerEvents } from './consumer-events';
 import { assertConsumerName } from './consumer-name';
+import type { Consumed, Dedupe, MessageClaim } from './dedupe';
 import type { MessageOrigin } from './delivery';
 import { checkedId } from './message-id';
+import { type IsApplied, StateDedupe } from './state-dedupe';
+import { TableDedupe } from './table-dedupe';
 
-/** What became of a message: handled now, or recognised as handled before. */
-export type Consumed<T> = { readonly duplicate: false; readonly result: T } | { readonly duplicate: true };
-
-export interface IdempotentRunOptions {
-  /** What to do while another copy of the message is being handled. Default `wait`. */
-  readonly concurrentCopies?: Patience;
+interface CommonRunOptions {
   /** Where the message lies in Kafka, for those who listen to {@link ConsumerEvents}. */
   readonly origin?: MessageOrigin | undefined;
   /** Set after a failed attempt: the count of failures then goes with the success. Default false. */
   readonly failedBefore?: boolean;
 }
 
-/** How often a copy queues up again; each time one of those that wait gets its turn. */
-const MAX_ROUNDS = 20;
+export type IdempotentRunOptions = CommonRunOptions &
+  (
+    | {
+        /** How repeats are recognised, as with `@IdempotentConsumer`. Default `table`. */
+        readonly dedupe?: 'table' | 'redis';
+        /** What to do while another copy of the message is being handled. Default `wait`. */
+        readonly concurrentCopies?: Patience;
+        readonly isApplied?: never;
+      }
+    | {
+        readonly dedupe: 'state';
+        /** Says, in the transaction and before the handler, whether the message's effect is there already. */
+        readonly isApplied: IsApplied;
+        readonly concurrentCopies?: never;
+      }
+  );
 
 /** Runs handlers once for each message. */
 export class IdempotentRunner {
+  private readonly table: TableDedupe;
+
   constructor(
     private readonly ambient: AmbientTransactions,
     private readonly transactions: TransactionRunner,
     private readonly store: OutboxStore,
     private readonly events: ConsumerEvents,
-  ) {}
+    private readonly redis: Dedupe | undefined,
+  ) {
+    this.table = new TableDedupe(ambient, transactions, store);
+  }
 
   /**
    * Runs `handler` in a transaction that first records the message for the consumer. When it rejects, the record is
    * undone with everything else, and the message can be tried again. Inside an open transaction it joins that.
+   * With `dedupe: 'redis'` there is no transaction, and must be none.
    *
    * @param consumer the consumer's name, at most 100 characters
    * @param messageId at most 190 characters; upper and lower case and trailing blanks count
    * @throws OutboxOptionsError, MessageIdInvalidError when the name or the id does not fit
    * @throws MessageInProgressError when another copy is being handled and does not end in time
+   * @throws StateConflictError, LeaseLostError, RedisUnavailableError, NoTransactionError: see docs/errors.md
    */
   async run<T>(
     consumer: string,
     messageId: string,
     handler: () => Promise<T>,
-    { concurrentCopies = 'wait', origin, failedBefore = false }: IdempotentRunOptions = {},
+    options: IdempotentRunOptions = {},
   ): Promise<Consumed<T>> {
     assertConsumerName(consumer);
     checkedId(messageId);
-    const attempt = (): Promise<Consumed<T>> =>
-      this.transactions.run(async () => {
-        const scope = this.ambient.current();
-        if (!scope) throw new NoTransactionError('The handler has no transaction.');
-        const first = await this.store.consume(scope.queryRunner, consumer, messageId, concurrentCopies);
-        if (!first) return { duplicate: true };
-        const result = await handler();
-        if (failedBefore) await this.store.forgetFailures(scope.queryRunner, consumer, messageId);
-        return { duplicate: false, result };
-      });
-    const consumed = await this.whileGivingWay(attempt);
-    this.events.emit({ kind: consumed.duplicate ? 'duplicate' : 'handled', consumer, messageId, origin });
+    const claim: MessageClaim = { consumer, messageId, concurrentCopies: options.concurrentCopies ?? 'wait' };
+    const consumed = await this.runOnce(claim, handler, options);
+    this.events.emit({ kind: consumed.duplicate ? 'duplicate' : 'handled', consumer, messageId, origin: options.origin });
     return consumed;
   }
 
-  /**
-   * When a first copy rolls back, InnoDB hands its lock to all who wait for it, and they deadlock. Nothing was done in
-   * their transactions yet, so they just queue up again; inside an open transaction that is not ours to do.
-   */
-  private async whileGivingWay<T>(attempt: () => Promise<T>): Promise<T> {
-    const isOwn = this.ambient.current() === undefined;
-    for (let round = 1; ; round++) {
-      try {
-        return await attempt();
-      } catch (error) {
-        if (!isOwn || !gaveWay(error) || round === MAX_ROUNDS) throw error;
-      }
+  private async runOnce<T>(claim: MessageClaim, handler: () => Promise<T>, options: IdempotentRunOptions): Promise<Consumed<T>> {
+    const forget = async (): Promise<void> => {
+      // Joins the transaction, where there is one.
+      if (options.failedBefore) await this.store.forgetFailures(this.ambient.dataSource, claim.consumer, claim.messageId);
+    };
+    if (options.dedupe === 'redis') {
+      const { redis } = this;
+      if (!redis) throw new OutboxOptionsError('dedupe "redis" needs the module\'s option consume.redis: redisDedupe({ … }).');
+      const consumed = await this.transactions.run({ propagation: 'NEVER' }, () => redis.run(claim, handler));
+      // The effect is there: a database that is away must not bring it about again.
+      await forget().catch(() => undefined);
+      return consumed;
     }
+    const dedupe =
+      options.dedupe === 'state' ? new StateDedupe(this.ambient, this.transactions, options.isApplied) : this.table;
+    return dedupe.run(claim, async () => {
+      const result = await handler();
+      await forget();
+      return result;
+    });
   }
 }

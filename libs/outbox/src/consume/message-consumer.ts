@@ -1,4 +1,4 @@
-import { MessageInProgressError, NoTransactionError } from '../errors';
+import { MessageInProgressError, NoTransactionError, RedisUnavailableError } from '../errors';
 import { withMessageContext } from '../event/message-context';
 import type { OutboxStore } from '../store/outbox-store';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
@@ -8,7 +8,7 @@ import type { ConsumerMetadata } from './consumer-metadata';
 import { type ConsumeOptions, type ConsumerPolicy, consumerPolicy } from './consumer-options';
 import { deadLetter } from './dead-letter';
 import type { Delivery } from './delivery';
-import type { IdempotentRunner } from './idempotent-runner';
+import type { IdempotentRunner, IdempotentRunOptions } from './idempotent-runner';
 import { incomingContext } from './incoming-context';
 import { keepAlive, pause } from './keep-alive';
 import { messageIdOf, originId } from './message-id';
@@ -34,6 +34,8 @@ interface Case {
   readonly delivery: Delivery;
   /** `undefined` when the message has none that can be used. */
   readonly messageId: string | undefined;
+  /** The event of a typed consumer. */
+  readonly payload?: object | undefined;
 }
 
 /** Takes a delivery through a consumer: once, again after failures, and in the end out of the way. */
@@ -59,7 +61,7 @@ export class MessageConsumer {
     } catch (error) {
       return this.giveUp({ consumer, policy, delivery, messageId }, error, 1);
     }
-    return this.attempt({ consumer, policy, delivery, messageId }, messageId, () => handle(payload));
+    return this.attempt({ consumer, policy, delivery, messageId, payload }, messageId, () => handle(payload));
   }
 
   private async attempt(current: Case, messageId: string, handle: () => Promise<unknown>): Promise<unknown> {
@@ -70,15 +72,15 @@ export class MessageConsumer {
     for (let round = 1; ; round++) {
       const run = (): Promise<unknown> =>
         this.options.runner
-          .run(consumer.name, messageId, handle, { concurrentCopies, failedBefore, origin: delivery.origin })
+          .run(consumer.name, messageId, handle, { ...this.dedupeOf(current), failedBefore, origin: delivery.origin })
           .then((consumed) => (consumed.duplicate ? undefined : consumed.result));
       try {
         return await keepAlive(delivery, () => withMessageContext(context, run));
       } catch (error) {
-        // The other copy may succeed yet: that is no attempt of this one.
-        const isWaiting = error instanceof MessageInProgressError;
+        // The other copy may succeed yet, and Redis come back: that is no attempt of this one.
+        const isWaiting = error instanceof MessageInProgressError || error instanceof RedisUnavailableError;
         if (isWaiting) {
-          if (concurrentCopies === 'fail') throw error;
+          if (concurrentCopies === 'fail' && error instanceof MessageInProgressError) throw error;
         } else {
           failedBefore = true;
           const attempts = await this.countFailure(current, messageId, error);
@@ -89,6 +91,12 @@ export class MessageConsumer {
         if (!mayGoOn || !(await pause(delivery, backoff(retry, round)))) throw transportError(error, consumer.name);
       }
     }
+  }
+
+  private dedupeOf({ consumer: { options }, policy, delivery, payload }: Case): IdempotentRunOptions {
+    if (options.dedupe !== 'state') return { dedupe: options.dedupe ?? 'table', concurrentCopies: policy.concurrentCopies };
+    const event: unknown = payload ?? delivery.context.switchToRpc().getData();
+    return { dedupe: 'state', isApplied: (manager) => options.isApplied(event, manager) };
   }
 
   /** Counted in a transaction of its own, since that of the handler is gone; not at all while the database is away. */

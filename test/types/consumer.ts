@@ -1,0 +1,56 @@
+/** Checked by the compiler alone: what must not compile stands under `@ts-expect-error`. */
+import { applyOnce, IdempotentConsumer, type IdempotentRunner, OutboxEvent } from 'nestjs-transactional-outbox';
+import type { EntityManager, Repository } from 'typeorm';
+
+@OutboxEvent({ type: 'a', topic: 't' })
+class A {
+  a!: string;
+}
+
+@OutboxEvent({ type: 'b', topic: 't' })
+class B {
+  b!: number;
+}
+
+declare const runner: IdempotentRunner;
+declare const repository: Repository<A>;
+
+/** All of this is right. */
+export const right = [
+  IdempotentConsumer('c'),
+  IdempotentConsumer('c', { dedupe: 'table', events: [A, B], concurrentCopies: 'fail' }),
+  IdempotentConsumer('c', { dedupe: 'redis', concurrentCopies: 'fail' }),
+  IdempotentConsumer('c', { dedupe: 'state', events: [A], isApplied: ({ a }, manager) => manager.existsBy(A, { a }) }),
+  IdempotentConsumer('c', { dedupe: 'state', events: [A, B], isApplied: (event) => 'a' in event }),
+  IdempotentConsumer('c', { dedupe: 'state', isApplied: (payload: { id: string }) => payload.id === '' }),
+  IdempotentConsumer('c', { dedupe: 'state', isApplied: async (_payload, manager: EntityManager) => manager.existsBy(A, {}) }),
+];
+
+export const wrong = [
+  // @ts-expect-error the guard is missing
+  IdempotentConsumer('c', { dedupe: 'state' }),
+  // @ts-expect-error a guard without dedupe by state
+  IdempotentConsumer('c', { isApplied: () => true }),
+  // @ts-expect-error a guard beside Redis
+  IdempotentConsumer('c', { dedupe: 'redis', isApplied: () => true }),
+  // @ts-expect-error copies wait for what the handler locks
+  IdempotentConsumer('c', { dedupe: 'state', isApplied: () => true, concurrentCopies: 'wait' }),
+  // @ts-expect-error no such kind
+  IdempotentConsumer('c', { dedupe: 'memory' }),
+  // @ts-expect-error the event has no such field
+  IdempotentConsumer('c', { dedupe: 'state', events: [A], isApplied: (event) => event.b === 1 }),
+  // @ts-expect-error the guard answers yes or no
+  IdempotentConsumer('c', { dedupe: 'state', isApplied: () => 'yes' }),
+];
+
+export function run(): readonly Promise<unknown>[] {
+  // @ts-expect-error the guard is missing
+  void runner.run('c', 'm', async () => 1, { dedupe: 'state' });
+  // @ts-expect-error not an UPDATE
+  void applyOnce(repository.find());
+  return [
+    runner.run('c', 'm', async () => 1, { dedupe: 'state', isApplied: (manager) => manager.existsBy(A, {}) }),
+    applyOnce(repository.update({ a: '1' }, { a: '2' })),
+    applyOnce(repository.createQueryBuilder().delete().execute()),
+  ];
+}
