@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Admin, Kafka, logLevel } from 'kafkajs';
+import { type Admin, ConfigResourceTypes, Kafka, logLevel } from 'kafkajs';
 import type { ReadRecord, TopicOptions } from './publisher-acceptance';
+
+export interface BrokerTopic extends TopicOptions {
+  /** Nodes that have a copy each. Default: as the broker likes. */
+  readonly replicas?: readonly number[];
+  readonly minInSync?: number;
+}
 
 /** Looks at a Kafka broker with a plain client. */
 export class KafkaBroker {
@@ -9,7 +15,7 @@ export class KafkaBroker {
   private readonly admin: Admin;
 
   constructor(readonly brokers: string[]) {
-    this.kafka = new Kafka({ clientId: 'onlooker', brokers, logLevel: logLevel.NOTHING });
+    this.kafka = new Kafka({ clientId: 'onlooker', brokers, logLevel: logLevel.NOTHING, requestTimeout: 5_000 });
     this.admin = this.kafka.admin();
   }
 
@@ -22,10 +28,18 @@ export class KafkaBroker {
     await this.admin.disconnect();
   }
 
-  async createTopic({ partitions = 3, maxRecordBytes }: TopicOptions = {}, topic = `t-${randomUUID()}`): Promise<string> {
-    const configEntries =
-      maxRecordBytes === undefined ? [] : [{ name: 'max.message.bytes', value: String(maxRecordBytes) }];
-    await this.admin.createTopics({ topics: [{ topic, numPartitions: partitions, configEntries }], waitForLeaders: false });
+  async createTopic({ partitions = 3, maxRecordBytes, replicas, minInSync }: BrokerTopic = {}, topic = `t-${randomUUID()}`): Promise<string> {
+    const configEntries = Object.entries({ 'max.message.bytes': maxRecordBytes, 'min.insync.replicas': minInSync }).flatMap(
+      ([name, value]) => (value === undefined ? [] : [{ name, value: String(value) }]),
+    );
+    // Each partition prefers another of the nodes as its leader.
+    const placed = replicas && {
+      replicaAssignment: Array.from({ length: partitions }, (_, partition) => ({
+        partition,
+        replicas: replicas.map((_node, n) => replicas[(n + partition) % replicas.length] ?? 0),
+      })),
+    };
+    await this.admin.createTopics({ topics: [{ topic, ...(placed ?? { numPartitions: partitions }), configEntries }], waitForLeaders: false });
     // A topic is made in steps: known, led, and led by one who knows it. Clients that look between them give up.
     for (let tries = 1; ; tries += 1) {
       try {
@@ -35,6 +49,18 @@ export class KafkaBroker {
       }
       await sleep(100);
     }
+  }
+
+  /** Of each partition the node that leads it, and how many replicas are in sync. */
+  async leaders(topic: string): Promise<{ leader: number; inSync: number }[]> {
+    const { topics } = await this.admin.fetchTopicMetadata({ topics: [topic] });
+    const partitions = [...(topics[0]?.partitions ?? [])].sort((a, b) => a.partitionId - b.partitionId);
+    return partitions.map(({ leader, isr }) => ({ leader, inSync: isr.length }));
+  }
+
+  async limitRecords(topic: string, maxRecordBytes: number): Promise<void> {
+    const configEntries = [{ name: 'max.message.bytes', value: String(maxRecordBytes) }];
+    await this.admin.alterConfigs({ validateOnly: false, resources: [{ type: ConfigResourceTypes.TOPIC, name: topic, configEntries }] });
   }
 
   async deleteTopic(topic: string): Promise<void> {

@@ -93,4 +93,26 @@ export interface OwnServer {
 /** A fresh private instance, for who wants to stop, freeze or kill it. It is cleared away some time after its owner is gone. */
 export function startOwn(name: ServiceName, options?: OwnOptions): Promise<OwnServer>;
 
+export interface OwnClusterOptions extends OwnOptions {
+  /** Brokers that may be killed. Default 2. */
+  brokers?: number;
+}
+
+/**
+ * A Kafka cluster: a first node, which is the controller and a broker and is left alone, so that the cluster outlives
+ * its other brokers; and brokers to be stopped, frozen and killed. Topics that tests fight over belong on the latter.
+ */
+export interface OwnCluster {
+  /** `host:port` of all nodes. */
+  readonly addresses: string[];
+  /** Ids of the brokers that may be killed. */
+  readonly nodes: number[];
+  broker(node: number): OwnServer;
+  /** Stops all and deletes their data. */
+  remove(): Promise<void>;
+}
+
+/** Always native: needs Java and Maven. */
+export function startOwnCluster(options?: OwnClusterOptions): Promise<OwnCluster>;
+
 export const serviceNames: readonly ServiceName[];

@@ -5,7 +5,7 @@ import { isAlive, ourselves } from './process.mjs';
 import { checkGiven, givenInfo, infoOf, named, services } from './services.mjs';
 import { allRecords, readRecord, withLock, writeRecord } from './state.mjs';
 
-export { startOwn } from './own.mjs';
+export { startOwn, startOwnCluster } from './own.mjs';
 export { serviceNames } from './services.mjs';
 
 /** @typedef {import('./index.d.mts').ServiceInfo} ServiceInfo */

@@ -30,7 +30,7 @@ appender.stdout.layout.pattern = [%d] %p %m (%c)%n
 `;
 
 /**
- * server.properties of one node. Further brokers get another `node`, the same `voters`, and `roles: 'broker'`.
+ * server.properties of one node. Further brokers get another `node`, the same `voters`, and are no controllers.
  * @param {{ node?: number, roles?: string, voters?: string, port: number, controllerPort: number, dataDir: string, settings?: Record<string, string> }} of
  */
 export function serverProperties({ node = 1, roles = 'broker,controller', port, controllerPort, voters = `1@127.0.0.1:${controllerPort}`, dataDir, settings }) {
@@ -100,16 +100,18 @@ export const kafka = {
     };
   },
 
-  async initialise(program, { dir, dataDir, port, controllerPort, settings, run: runInPlace }) {
+  async initialise(program, { dir, dataDir, port, controllerPort, join: membership, settings, run: runInPlace }) {
     const file = join(dir, 'server.properties');
-    writeFileSync(file, serverProperties({ port, controllerPort: /** @type {number} */ (controllerPort), dataDir, settings }));
+    const role = membership && { ...membership, roles: 'broker' };
+    writeFileSync(file, serverProperties({ ...role, port, controllerPort: /** @type {number} */ (controllerPort), dataDir, settings }));
     await runInPlace(program.command, [
       '-XX:TieredStopAtLevel=1', ...program.args, 'kafka.tools.StorageTool', 'format', '--cluster-id', CLUSTER, '--config', file,
     ]);
   },
 
-  start(program, { dir }) {
-    return { command: program.command, args: ['-Xms256m', '-Xmx512m', ...program.args, 'kafka.Kafka', join(dir, 'server.properties')] };
+  start(program, { dir, join: membership }) {
+    const memory = membership ? ['-Xms64m', '-Xmx256m'] : ['-Xms256m', '-Xmx512m'];
+    return { command: program.command, args: [...memory, ...program.args, 'kafka.Kafka', join(dir, 'server.properties')] };
   },
 };
 

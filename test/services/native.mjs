@@ -16,6 +16,7 @@ import { removeRecord, writeRecord } from './state.mjs';
  * @property {string} dataDir
  * @property {number} port
  * @property {number} [controllerPort]
+ * @property {import('./state.mjs').Membership} [join]
  * @property {Record<string, string>} settings
  * @property {import('./process.mjs').Account} [account]
  * @property {(command: string, args: string[], options?: { env?: Record<string, string> | undefined, input?: string }) => Promise<string>} run
@@ -93,10 +94,10 @@ async function startAgain(service, record, program) {
  * @param {Service} service @param {import('./state.mjs').StartOptions} options @param {Program} program
  * @returns {Promise<ServerRecord>}
  */
-async function newPlace(service, { id, settings = {}, owner }, program) {
+async function newPlace(service, { id, settings = {}, join: membership, owner }, program) {
   const dir = mkdtempSync(join(folderInServersHome('data'), `${id}-`));
   /** @type {ServerRecord} */
-  const record = { id, name: service.name, source: 'native', port: await freePort(), version: program.version ?? '', settings, owner, dir, initialised: false };
+  const record = { id, name: service.name, source: 'native', port: await freePort(), version: program.version ?? '', settings, join: membership, owner, dir, initialised: false };
   if (service.name === 'kafka') record.controllerPort = await freePort();
   writeRecord(record); // before anything is there: a killed run leaves nothing unknown behind
   const { dataDir, account } = placeOf(service, record);
@@ -107,12 +108,12 @@ async function newPlace(service, { id, settings = {}, owner }, program) {
 
 /** @param {Service} service @param {ServerRecord} record @returns {Place} */
 function placeOf(service, record) {
-  const { port, controllerPort, settings } = record;
+  const { port, controllerPort, join: membership, settings } = record;
   const dir = /** @type {string} */ (record.dir);
   const account = service.runAs.length > 0 ? accountFor(service.runAs) : undefined;
   const started = (/** @type {import('./process.mjs').ProcessId} */ id) => writeRecord(Object.assign(record, id));
   return {
-    dir, dataDir: dataDirOf(dir), port, controllerPort, settings, account,
+    dir, dataDir: dataDirOf(dir), port, controllerPort, join: membership, settings, account,
     run: (command, args, options) => run(command, args, { ...options, cwd: dir, runAs: account, started }),
   };
 }

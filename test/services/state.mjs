@@ -6,6 +6,7 @@ import { folderInHome } from './home.mjs';
 import { isAlive, ourselves } from './process.mjs';
 
 /** @typedef {import('./process.mjs').ProcessId} ProcessId */
+/** @typedef {{ node: number, voters: string }} Membership of a Kafka broker in a cluster that is there already */
 /**
  * @typedef {object} ServerRecord
  * @property {string} id the name, or name and number of a private instance
@@ -13,6 +14,7 @@ import { isAlive, ourselves } from './process.mjs';
  * @property {'docker' | 'native'} source
  * @property {number} port
  * @property {number} [controllerPort] Kafka only
+ * @property {Membership} [join] Kafka only
  * @property {string} version
  * @property {Record<string, string>} settings
  * @property {ProcessId} [owner] the process that started a private instance; the instance is cleared when it is gone
@@ -29,6 +31,7 @@ import { isAlive, ourselves } from './process.mjs';
  * @property {string} id
  * @property {(line: string) => void} say
  * @property {Record<string, string>} [settings]
+ * @property {Membership} [join] for Kafka: the cluster that it joins
  * @property {ProcessId} [owner]
  * @property {ServerRecord} [previous] what is remembered of it
  */

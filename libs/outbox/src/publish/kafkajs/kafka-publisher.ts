@@ -11,7 +11,7 @@ import { type KafkaPublisherOptions, resolveKafkaOptions, type ResolvedKafkaOpti
 import { TopicWiseSender } from './topic-wise-sender';
 
 /** Milliseconds that `connect` waits for a broker. */
-const CONNECT_TIMEOUT = 10_000;
+const CONNECT_TIMEOUT = 5_000;
 /** Milliseconds that `close` waits for a running publish, and then for the goodbyes to the brokers. */
 const CLOSE_GRACE = 1_000;
 

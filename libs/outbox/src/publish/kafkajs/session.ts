@@ -1,4 +1,4 @@
-import { Kafka, logLevel, type Producer, type RecordMetadata } from 'kafkajs';
+import { Kafka, type KafkaConfig, logLevel, type Producer, type RecordMetadata } from 'kafkajs';
 import type { Deadline } from '../deadline';
 import type { PublishRecord } from '../publisher';
 import { codeOf, rootOf } from './classify';
@@ -51,6 +51,8 @@ export class Session {
   constructor(
     private readonly options: ResolvedKafkaOptions,
     log: ClientLog,
+    /** Which of the brokers is asked first: one that is frozen takes the connection and then keeps silent. */
+    firstBroker: number,
   ) {
     const { client, producer, idempotent } = options;
     this.sockets = new ProducerSockets(this.tap, client.socketFactory);
@@ -59,6 +61,7 @@ export class Session {
       logLevel: logLevel.WARN,
       logCreator: log.creator(() => this.ended),
       ...client,
+      brokers: beginningAt(firstBroker, client.brokers),
       retry: CLUSTER_RETRY,
       socketFactory: this.sockets.factory,
     });
@@ -160,6 +163,18 @@ function answer(
   answerOf: (unit: string) => PartitionAnswer | undefined,
 ): SentRecord[] {
   return places.map((place) => ({ place, answer: place === null ? undefined : answerOf(place.unit) }));
+}
+
+/** kafkajs asks the brokers in the order in which they are given, each new client from the start. */
+function beginningAt(first: number, brokers: KafkaConfig['brokers']): KafkaConfig['brokers'] {
+  if (typeof brokers === 'function') return async () => turned(first, await brokers());
+  return turned(first, brokers);
+}
+
+function turned(first: number, brokers: string[]): string[] {
+  if (!Array.isArray(brokers)) return brokers; // kafkajs says what is wrong with it
+  const at = first % Math.max(1, brokers.length);
+  return [...brokers.slice(at), ...brokers.slice(0, at)];
 }
 
 type Settled<T> = { readonly error: null; readonly value: T } | { readonly error: unknown; readonly value?: undefined };

@@ -13,6 +13,7 @@ import { type Sent, type SentRecord, Session } from './session';
  */
 export class TopicWiseSender {
   private session: Session | null = null;
+  private sessions = 0;
   /** Topics that failed the last time are sent apart until one passes. */
   private readonly apart = new Set<string>();
   /** Within one deadline the brokers are looked for once. */
@@ -25,7 +26,7 @@ export class TopicWiseSender {
 
   async connect(deadline: Deadline): Promise<Session> {
     if (this.session === null || this.session.stopped) {
-      const session = new Session(this.options, this.log);
+      const session = new Session(this.options, this.log, this.sessions++);
       this.session = session;
       await session.connect(deadline);
     }

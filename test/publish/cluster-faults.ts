@@ -1,0 +1,82 @@
+import type { PublisherFactory } from 'nestjs-transactional-outbox';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../consume/until';
+import { type OwnCluster, startOwnCluster } from '../services/index.mjs';
+import type { DatabaseName } from '../setup/databases';
+import { Flow } from './flow';
+import { KafkaBroker } from './kafka-broker';
+
+/** A node is killed, found dead, restarted and in sync again, on a busy machine. */
+const TIMEOUT = 240_000;
+
+/** A relay under flow, and the brokers under it in trouble: what any publisher has to pass. */
+export function describeClusterFaults(name: string, database: DatabaseName, create: (brokers: string[]) => PublisherFactory): void {
+  describe(`${name}, a relay on ${database}, and a cluster in trouble`, { timeout: TIMEOUT }, () => {
+    let cluster: OwnCluster;
+    let onlooker: KafkaBroker;
+    let flow: Flow | undefined;
+    /** Those that are hurt come first: a client has to find its way past them. */
+    const publisher = (): PublisherFactory => create([...cluster.addresses.slice(1), ...cluster.addresses.slice(0, 1)]);
+    const leaderOf = async (topic: string): Promise<number> => (await onlooker.leaders(topic))[0]?.leader ?? -1;
+    /** The onlooker may ask a node that is frozen, and then asks again. */
+    const everyPartition = (what: string, topic: string, holds: (one: { leader: number; inSync: number }) => boolean) =>
+      until(what, () => onlooker.leaders(topic).then((partitions) => partitions.length > 0 && partitions.every(holds), () => false), TIMEOUT);
+
+    beforeAll(async () => {
+      cluster = await startOwnCluster();
+      onlooker = await new KafkaBroker(cluster.addresses.slice(0, 1)).connect();
+    }, TIMEOUT);
+    afterEach(async () => {
+      for (const node of cluster.nodes) await cluster.broker(node).kill('SIGCONT');
+      await flow?.close();
+      flow = undefined;
+    });
+    afterAll(async () => {
+      await onlooker?.close();
+      await cluster?.remove();
+    });
+
+    it.each(['killed', 'restarted in order', 'frozen'] as const)('loses nothing when a leader is %s under flow', async (how) => {
+      const topic = await onlooker.createTopic({ partitions: 2, replicas: cluster.nodes });
+      flow = await Flow.start(database, publisher(), [topic]);
+      flow.go();
+      await flow.advanced(topic);
+      const leader = await leaderOf(topic);
+      const broker = cluster.broker(leader);
+      if (how === 'restarted in order') {
+        await broker.restart();
+      } else {
+        await broker.kill(how === 'killed' ? 'SIGKILL' : 'SIGSTOP');
+        await everyPartition('the other one leads', topic, (one) => one.leader > 0 && one.leader !== leader);
+        // Not until the broker is back: the other one serves.
+        await flow.advanced(topic);
+        if (how === 'killed') await broker.restart();
+        else await broker.kill('SIGCONT');
+      }
+      await everyPartition('the replicas are in sync', topic, (one) => one.inSync === 2);
+      await flow.advanced(topic);
+      await flow.drained();
+      expect(await flow.faults(onlooker)).toEqual([]);
+      expect(await flow.count('outbox_message', 'retry_count > 0')).toBe(0);
+    });
+
+    it('takes too few replicas for an outage of the topic: no attempt is counted, and others go on', async () => {
+      const strict = await onlooker.createTopic({ partitions: 2, replicas: cluster.nodes, minInSync: 2 });
+      const loose = await onlooker.createTopic({ partitions: 2, replicas: cluster.nodes });
+      // More wait for the strict topic than a worker takes at once.
+      flow = await Flow.start(database, publisher(), [strict, loose], { maxAttempts: 1, batchSize: 16 });
+      flow.go();
+      await flow.advanced(strict);
+      const leader = await leaderOf(loose);
+      await cluster.broker(leader).kill('SIGKILL');
+      await flow.advanced(loose, 400);
+      await flow.pause();
+      expect(await flow.count('outbox_message', 'retry_count > 0 OR last_error IS NOT NULL')).toBe(0);
+      expect(await flow.count('outbox_pending') + (await flow.count('outbox_held'))).toBeGreaterThan(0);
+      await cluster.broker(leader).restart();
+      await flow.drained();
+      expect(await flow.faults(onlooker)).toEqual([]);
+      expect(await flow.count('outbox_message', 'retry_count > 0')).toBe(0);
+    });
+  });
+}

@@ -1,0 +1,132 @@
+import { Outbox, type PublisherFactory, Relay, type RelayOptions, TransactionRunner } from 'nestjs-transactional-outbox';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../consume/until';
+import { startApp, type TestApp } from '../setup/app';
+import type { DatabaseName } from '../setup/databases';
+import type { KafkaBroker } from './kafka-broker';
+import type { ReadRecord } from './publisher-acceptance';
+
+const KEYS = Array.from({ length: 8 }, (_, n) => `k${n}`);
+/** A broker that comes back on a busy machine takes its time. */
+const PATIENCE = 120_000;
+const QUICK: RelayOptions = { enabled: true, pollInterval: 100, retryDelay: 200, maxRetryDelay: 1_000, publishTimeout: 2_000, sessionTimeout: 10_000 };
+
+/** Where a publisher said that a message is. */
+interface Acknowledged {
+  readonly messageId: string;
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: string | null;
+}
+
+/** An app that commits numbered messages, each round one of each key to each topic, and what became of them. */
+export class Flow {
+  private acknowledged: Acknowledged[] = [];
+  /** Rounds that have committed. */
+  rounds = 0;
+  private running: Promise<void> | null = null;
+  private stopping = false;
+
+  private constructor(
+    readonly testApp: TestApp,
+    readonly topics: readonly string[],
+  ) {
+    this.relay.on('published', ({ messages, outcomes }) => {
+      outcomes.forEach((outcome, index) => {
+        const message = messages[index];
+        if (outcome.status !== 'acknowledged' || message === undefined) return;
+        const { partition, offset } = outcome;
+        this.acknowledged.push({ messageId: message.messageId, topic: message.topic, partition, offset });
+      });
+    });
+  }
+
+  static async start(database: DatabaseName, publisher: PublisherFactory, topics: readonly string[], relay: RelayOptions = {}): Promise<Flow> {
+    return new Flow(await startApp(database, { outbox: { publisher, relay: { ...QUICK, ...relay } } }), topics);
+  }
+
+  get relay(): Relay {
+    return this.testApp.app.get(Relay);
+  }
+
+  /** Commits one round. */
+  async round(): Promise<void> {
+    const payload = `${this.rounds}`;
+    const { app } = this.testApp;
+    await app.get(TransactionRunner).run(async () => {
+      app.get(Outbox).emitRaw(this.topics.flatMap((topic) => KEYS.map((key) => ({ topic, type: 'counted', key, payload }))));
+    });
+    this.rounds += 1;
+  }
+
+  /** Commits round after round until `pause`. */
+  go(): void {
+    this.stopping = false;
+    this.running = (async () => {
+      while (!this.stopping) {
+        await this.round();
+        await sleep(20);
+      }
+    })();
+  }
+
+  async pause(): Promise<void> {
+    this.stopping = true;
+    await this.running;
+  }
+
+  /** Waits until so many more messages were acknowledged on the topic. */
+  async advanced(topic: string, by = 40): Promise<void> {
+    const count = () => this.acknowledged.filter((one) => one.topic === topic).length;
+    const goal = count() + by;
+    await until(`${by} more messages on ${topic}`, () => count() >= goal, PATIENCE);
+  }
+
+  /** Waits until all that has committed is settled. */
+  async drained(): Promise<void> {
+    await this.pause();
+    await until('everything is sent', async () => (await this.count('outbox_pending')) + (await this.count('outbox_held')) === 0, PATIENCE);
+  }
+
+  async count(table: string, where = '1 = 1'): Promise<number> {
+    const rows = (await this.testApp.dataSource.query(`SELECT COUNT(*) AS n FROM ${table} WHERE ${where}`)) as { n: string | number }[];
+    return Number(rows[0]?.n);
+  }
+
+  /** What was acknowledged until now need not be found any more: its topic is gone. Returns the next round. */
+  forget(): number {
+    this.acknowledged = [];
+    return this.rounds;
+  }
+
+  /**
+   * What is wrong: a round from `first` on that is missing or out of order in its key, and a message that is not where
+   * the publisher said.
+   */
+  async faults(onlooker: KafkaBroker, first = 0): Promise<string[]> {
+    const found: string[] = [];
+    for (const topic of this.topics) {
+      const records = await onlooker.read(topic);
+      const wanted = Array.from({ length: this.rounds - first }, (_, n) => `${first + n}`).join();
+      for (const key of KEYS) {
+        const values = records.filter((record) => record.key === key && Number(record.value) >= first).map(({ value }) => value);
+        if ([...new Set(values)].join() !== wanted) found.push(`${topic} ${key}: ${values.join()}`);
+      }
+      const places = new Map(records.map((record) => [`${record.partition} ${record.offset}`, idOf(record)]));
+      for (const { messageId, partition, offset } of this.acknowledged.filter((one) => one.topic === topic)) {
+        const there = places.get(`${partition} ${offset}`);
+        if (there !== messageId) found.push(`${topic}: ${messageId} was acknowledged at ${partition}@${offset}, where ${there} is`);
+      }
+    }
+    return found;
+  }
+
+  async close(): Promise<void> {
+    await this.pause();
+    await this.testApp.close();
+  }
+}
+
+function idOf({ headers }: ReadRecord): string | undefined {
+  return headers.find(([name]) => name === 'id')?.[1];
+}
