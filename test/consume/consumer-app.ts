@@ -1,5 +1,5 @@
 import type { Type } from '@nestjs/common';
-import type { KafkaOptions } from '@nestjs/microservices';
+import type { CustomStrategy, KafkaOptions } from '@nestjs/microservices';
 import { ConsumerEvents, type ConsumerEvent } from 'nestjs-transactional-outbox';
 import { type TestApp, type TestAppOptions, startApp } from '../setup/app';
 import type { DatabaseName } from '../setup/databases';
@@ -32,7 +32,7 @@ export interface LogRow {
 
 export interface ConsumerAppOptions extends TestAppOptions {
   readonly controllers: Type<object>[];
-  readonly servers: KafkaOptions[];
+  readonly servers: (KafkaOptions | CustomStrategy)[];
 }
 
 /** An app on a fresh database that reads from Kafka. */

@@ -1,5 +1,5 @@
 /** Checked by the compiler alone: what must not compile stands under `@ts-expect-error`. */
-import { applyOnce, IdempotentConsumer, type IdempotentRunner, OutboxEvent } from 'nestjs-transactional-outbox';
+import { applyOnce, IdempotentBatchConsumer, IdempotentConsumer, type IdempotentRunner, OutboxEvent } from 'nestjs-transactional-outbox';
 import type { EntityManager, Repository } from 'typeorm';
 
 @OutboxEvent({ type: 'a', topic: 't' })
@@ -23,6 +23,7 @@ export const right = [
   IdempotentConsumer('c', { dedupe: 'state', events: [A], isApplied: ({ a }, manager) => manager.existsBy(A, { a }) }),
   IdempotentConsumer('c', { dedupe: 'state', events: [A, B], isApplied: (event) => 'a' in event }),
   IdempotentConsumer('c', { dedupe: 'state', isApplied: (payload: { id: string }) => payload.id === '' }),
+  IdempotentBatchConsumer('c', { events: [A, B], batchSize: 100, concurrentCopies: 'fail' }),
   IdempotentConsumer('c', { dedupe: 'state', isApplied: async (_payload, manager: EntityManager) => manager.existsBy(A, {}) }),
 ];
 
@@ -35,6 +36,12 @@ export const wrong = [
   IdempotentConsumer('c', { dedupe: 'redis', isApplied: () => true }),
   // @ts-expect-error copies wait for what the handler locks
   IdempotentConsumer('c', { dedupe: 'state', isApplied: () => true, concurrentCopies: 'wait' }),
+  // @ts-expect-error batches are recognised by the table only
+  IdempotentBatchConsumer('c', { dedupe: 'redis' }),
+  // @ts-expect-error the guard is for single messages
+  IdempotentBatchConsumer('c', { isApplied: () => true }),
+  // @ts-expect-error a single message has no batch size
+  IdempotentConsumer('c', { batchSize: 100 }),
   // @ts-expect-error no such kind
   IdempotentConsumer('c', { dedupe: 'memory' }),
   // @ts-expect-error the event has no such field
@@ -46,6 +53,8 @@ export const wrong = [
 export function run(): readonly Promise<unknown>[] {
   // @ts-expect-error the guard is missing
   void runner.run('c', 'm', async () => 1, { dedupe: 'state' });
+  // @ts-expect-error the id is missing
+  void runner.runBatch('c', [{ id: 'm' }], async () => 1);
   // @ts-expect-error not an UPDATE
   void applyOnce(repository.find());
   return [

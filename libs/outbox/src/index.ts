@@ -1,7 +1,10 @@
 export { type ConsumerCounts, type ConsumerEvent, ConsumerEvents, type ConsumerListener } from './consume/consumer-events';
 export { applyOnce, type Change } from './consume/apply-once';
+export type { BatchMessage } from './consume/batch/batch-consumer';
+export { IdempotentBatchConsumer } from './consume/batch/idempotent-batch-consumer.decorator';
 export type { Consumed, Dedupe, MessageClaim } from './consume/dedupe';
 export type {
+  BatchConsumerOptions,
   ConsumeOptions,
   EventOf,
   IdempotentConsumerOptions,
@@ -14,7 +17,13 @@ export type {
 } from './consume/consumer-options';
 export type { MessageOrigin } from './consume/delivery';
 export { IdempotentConsumer } from './consume/idempotent-consumer.decorator';
-export { type IdempotentRunOptions, IdempotentRunner } from './consume/idempotent-runner';
+export {
+  type BatchItem,
+  type BatchRunOptions,
+  type ConsumedBatch,
+  type IdempotentRunOptions,
+  IdempotentRunner,
+} from './consume/idempotent-runner';
 export {
   AlreadyAppliedError,
   ConsumerDuplicateError,

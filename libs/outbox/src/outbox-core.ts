@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
+import { BatchConsumer } from './consume/batch/batch-consumer';
 import { ConsumerEvents } from './consume/consumer-events';
 import { IdempotentRunner } from './consume/idempotent-runner';
 import { MessageConsumer } from './consume/message-consumer';
@@ -26,6 +27,7 @@ export class OutboxCore {
   readonly consumerEvents = new ConsumerEvents();
   readonly idempotent: IdempotentRunner;
   readonly consumers: MessageConsumer;
+  readonly batches: BatchConsumer;
   readonly relay: Relay;
   readonly health: OutboxHealth;
   readonly cleaner: Cleaner;
@@ -63,6 +65,7 @@ export class OutboxCore {
       events: this.consumerEvents,
       defaults: options.consume,
     });
+    this.batches = new BatchConsumer(this.consumers, this.idempotent);
     const concurrency = this.ambient.serial ? 1 : options.relay.concurrency;
     const { sessionTimeout } = options.relay;
     const sessions = (workers: number): ClaimSessions =>

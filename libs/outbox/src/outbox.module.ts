@@ -2,6 +2,7 @@ import { type DynamicModule, type InjectionToken, Module, type Provider, type Ty
 import { ModulesContainer } from '@nestjs/core';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import { DataSource } from 'typeorm';
+import { BatchConsumer } from './consume/batch/batch-consumer';
 import { assertConsumers } from './consume/consumer-check';
 import { ConsumerEvents } from './consume/consumer-events';
 import { IdempotentRunner } from './consume/idempotent-runner';
@@ -25,6 +26,7 @@ const OFFERED: readonly (readonly [Type<object>, (core: OutboxCore) => object])[
   [Outbox, (core) => core.outbox],
   [IdempotentRunner, (core) => core.idempotent],
   [MessageConsumer, (core) => core.consumers],
+  [BatchConsumer, (core) => core.batches],
   [ConsumerEvents, (core) => core.consumerEvents],
   [Relay, (core) => core.relay],
   [OutboxHealth, (core) => core.health],

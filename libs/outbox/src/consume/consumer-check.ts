@@ -3,6 +3,7 @@ import { ConsumerDuplicateError, ConsumerMisplacedError, OutboxOptionsError } fr
 import { type AppClass, classesOf, methodsOf } from '../transaction/app-classes';
 import { DEFAULT_DATA_SOURCE } from '../transaction/tokens';
 import { CONSUMER, type ConsumerMetadata } from './consumer-metadata';
+import { HANDLER_TYPE, MESSAGE_HANDLER } from './delivery';
 
 /** Where `@nestjs/microservices`, an optional peer, keeps the patterns of a handler. */
 const PATTERN = 'microservices:pattern';
@@ -54,6 +55,9 @@ function handlersOf(controller: AppClass): MessageHandler[] {
       throw new ConsumerMisplacedError(`${place} and its controller both have @IdempotentConsumer: keep one of them.`);
     }
     if (own && !patterns) throw misplaced(place, 'is no message handler: it has no @EventPattern or @MessagePattern');
+    if (own?.isBatch && Reflect.getMetadata(HANDLER_TYPE, method) === MESSAGE_HANDLER) {
+      throw new ConsumerMisplacedError(`${place} has @IdempotentBatchConsumer and @MessagePattern: a batch answers nobody.`);
+    }
     const consumer = own ?? shared;
     if (consumer && patterns) handlers.push({ place, consumer, patterns: patterns.map(textOf) });
   }

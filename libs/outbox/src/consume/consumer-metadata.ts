@@ -10,4 +10,6 @@ export interface ConsumerMetadata {
   /** The wanted events by their type; `undefined`: every message. */
   readonly events: ReadonlyMap<string, Type<object>> | undefined;
   readonly options: IdempotentConsumerOptions;
+  /** Whether the handler takes several messages at a time. */
+  readonly isBatch: boolean;
 }

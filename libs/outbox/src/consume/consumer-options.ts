@@ -106,6 +106,13 @@ export interface RedisConsumerOptions<E extends readonly Type<object>[]> extends
   readonly isApplied?: never;
 }
 
+/** Repeats are recognised by the table. */
+export interface BatchConsumerOptions<E extends readonly Type<object>[] = readonly Type<object>[]>
+  extends CommonConsumerOptions<E> {
+  /** Most messages that are handled in one transaction. Default 500. */
+  readonly batchSize?: number;
+}
+
 export type IdempotentConsumerOptions<E extends readonly Type<object>[] = readonly Type<object>[]> =
   | TableConsumerOptions<E>
   | StateConsumerOptions<E>

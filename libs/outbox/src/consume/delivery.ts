@@ -45,8 +45,8 @@ interface KafkaMessage {
 }
 
 /** As `@nestjs/microservices` marks a method: 1 is `@MessagePattern`, 2 is `@EventPattern`. */
-const HANDLER_TYPE = 'microservices:handler_type';
-const MESSAGE_HANDLER = 1;
+export const HANDLER_TYPE = 'microservices:handler_type';
+export const MESSAGE_HANDLER = 1;
 
 export function deliveryOf(context: ExecutionContext): Delivery {
   const rpc = context.switchToRpc();

@@ -1,9 +1,8 @@
 import 'reflect-metadata';
 import { applyDecorators, SetMetadata, type Type, UseInterceptors } from '@nestjs/common';
-import { OutboxOptionsError } from '../errors';
-import { eventOptionsOf } from '../event/outbox-event.decorator';
 import { DEFAULT_DATA_SOURCE } from '../transaction/tokens';
 import { CONSUMER, type ConsumerMetadata } from './consumer-metadata';
+import { eventsByType } from './typed-event';
 import { assertConsumerName } from './consumer-name';
 import { assertConsumerOptions, type IdempotentConsumerOptions } from './consumer-options';
 import { idempotentConsumerInterceptor } from './idempotent-consumer.interceptor';
@@ -28,17 +27,14 @@ export function IdempotentConsumer<E extends readonly Type<object>[] = readonly 
 ): MethodDecorator & ClassDecorator {
   assertConsumerName(name);
   assertConsumerOptions(options as IdempotentConsumerOptions, `@IdempotentConsumer("${name}"): `);
-  const metadata: ConsumerMetadata = { name, events: options.events && eventsByType(options.events), options: options as IdempotentConsumerOptions };
+  const metadata: ConsumerMetadata = {
+    name,
+    events: options.events && eventsByType(options.events),
+    options: options as IdempotentConsumerOptions,
+    isBatch: false,
+  };
   return applyDecorators(
     SetMetadata(CONSUMER, metadata),
     UseInterceptors(idempotentConsumerInterceptor(options.dataSource ?? DEFAULT_DATA_SOURCE)),
   );
-}
-
-function eventsByType(events: readonly Type<object>[]): ReadonlyMap<string, Type<object>> {
-  const byType = new Map(events.map((event) => [eventOptionsOf(event).type, event]));
-  if (byType.size < events.length) {
-    throw new OutboxOptionsError('@IdempotentConsumer: two of the events have the same type.');
-  }
-  return byType;
 }

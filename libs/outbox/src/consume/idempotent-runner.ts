@@ -35,6 +35,25 @@ export type IdempotentRunOptions = CommonRunOptions &
       }
   );
 
+/** A message of a batch. */
+export interface BatchItem {
+  /** At most 190 characters. */
+  readonly messageId: string;
+  /** Where the message lies in Kafka, for those who listen to {@link ConsumerEvents}. */
+  readonly origin?: MessageOrigin | undefined;
+}
+
+export interface BatchRunOptions {
+  /** What to do while another copy of one of the messages is being handled. Default `wait`. */
+  readonly concurrentCopies?: Patience;
+}
+
+/** What became of the messages of a batch. */
+export interface ConsumedBatch<M> {
+  readonly fresh: readonly M[];
+  readonly duplicates: readonly M[];
+}
+
 /** Runs handlers once for each message. */
 export class IdempotentRunner {
   private readonly table: TableDedupe;
@@ -71,6 +90,41 @@ export class IdempotentRunner {
     const claim: MessageClaim = { consumer, messageId, concurrentCopies: options.concurrentCopies ?? 'wait' };
     const consumed = await this.runOnce(claim, handler, options);
     this.events.emit({ kind: consumed.duplicate ? 'duplicate' : 'handled', consumer, messageId, origin: options.origin });
+    return consumed;
+  }
+
+  /**
+   * Runs `handler` on those of several messages that the consumer has not had, in one transaction that records them
+   * first, with one INSERT. When it rejects, nothing of the batch has happened: run its messages one by one then, so that
+   * only the bad one is held up. Where all are repeats, the handler is not called.
+   *
+   * @param messages repeats among themselves count once
+   * @throws OutboxOptionsError, MessageIdInvalidError when the name or an id does not fit
+   * @throws MessageInProgressError when a copy of one is being handled and does not end in time
+   */
+  async runBatch<M extends BatchItem>(
+    consumer: string,
+    messages: readonly M[],
+    handler: (fresh: readonly M[]) => Promise<unknown>,
+    { concurrentCopies = 'wait' }: BatchRunOptions = {},
+  ): Promise<ConsumedBatch<M>> {
+    assertConsumerName(consumer);
+    const firsts = new Map<string, M>();
+    for (const message of messages) {
+      checkedId(message.messageId);
+      if (!firsts.has(message.messageId)) firsts.set(message.messageId, message);
+    }
+    const isFresh = (fresh: ReadonlySet<string>, message: M): boolean =>
+      fresh.has(message.messageId) && firsts.get(message.messageId) === message;
+    const fresh = await this.table.runBatch(consumer, [...firsts.keys()], concurrentCopies, (ids) =>
+      handler(messages.filter((message) => isFresh(ids, message))),
+    );
+    const consumed = {
+      fresh: messages.filter((message) => isFresh(fresh, message)),
+      duplicates: messages.filter((message) => !isFresh(fresh, message)),
+    };
+    for (const { messageId, origin } of consumed.fresh) this.events.emit({ kind: 'handled', consumer, messageId, origin });
+    for (const { messageId, origin } of consumed.duplicates) this.events.emit({ kind: 'duplicate', consumer, messageId, origin });
     return consumed;
   }
 

@@ -35,7 +35,7 @@ interface Case {
   /** `undefined` when the message has none that can be used. */
   readonly messageId: string | undefined;
   /** The event of a typed consumer. */
-  readonly payload?: object | undefined;
+  readonly event?: object | undefined;
 }
 
 /** Takes a delivery through a consumer: once, again after failures, and in the end out of the way. */
@@ -47,21 +47,29 @@ export class MessageConsumer {
   /** The handler's result; nothing for a message that is skipped. Rejects to have the message delivered again. */
   async consume(consumer: ConsumerMetadata, delivery: Delivery, handle: Handle): Promise<unknown> {
     const policy = this.policyOf(consumer);
-    const type = delivery.headers['event_type'];
-    const event = typeof type === 'string' ? consumer.events?.get(type) : undefined;
-    if (consumer.events && !event) {
+    if (!isWanted(consumer, delivery)) {
       this.tell({ consumer, policy, delivery, messageId: undefined }, 'ignored');
       return undefined;
     }
     let messageId: string | undefined;
-    let payload: object | undefined;
+    let event: object | undefined;
     try {
       messageId = messageIdOf(policy, delivery);
-      if (event) payload = readEvent(event, String(type), delivery.value);
+      event = eventOf(consumer, delivery);
     } catch (error) {
       return this.giveUp({ consumer, policy, delivery, messageId }, error, 1);
     }
-    return this.attempt({ consumer, policy, delivery, messageId, payload }, messageId, () => handle(payload));
+    return this.attempt({ consumer, policy, delivery, messageId, event }, messageId, () => handle(event));
+  }
+
+  /**
+   * What the message is to the consumer; `undefined` when it is not wanted.
+   *
+   * @throws OutboxError when it cannot be read
+   */
+  read(consumer: ConsumerMetadata, delivery: Delivery): { messageId: string; event: object | undefined } | undefined {
+    if (!isWanted(consumer, delivery)) return undefined;
+    return { messageId: messageIdOf(this.policyOf(consumer), delivery), event: eventOf(consumer, delivery) };
   }
 
   private async attempt(current: Case, messageId: string, handle: () => Promise<unknown>): Promise<unknown> {
@@ -93,10 +101,10 @@ export class MessageConsumer {
     }
   }
 
-  private dedupeOf({ consumer: { options }, policy, delivery, payload }: Case): IdempotentRunOptions {
+  private dedupeOf({ consumer: { options }, policy, delivery, event }: Case): IdempotentRunOptions {
     if (options.dedupe !== 'state') return { dedupe: options.dedupe ?? 'table', concurrentCopies: policy.concurrentCopies };
-    const event: unknown = payload ?? delivery.context.switchToRpc().getData();
-    return { dedupe: 'state', isApplied: (manager) => options.isApplied(event, manager) };
+    const payload: unknown = event ?? delivery.context.switchToRpc().getData();
+    return { dedupe: 'state', isApplied: (manager) => options.isApplied(payload, manager) };
   }
 
   /** Counted in a transaction of its own, since that of the handler is gone; not at all while the database is away. */
@@ -168,11 +176,22 @@ export class MessageConsumer {
     this.options.events.emit({ kind, consumer: consumer.name, messageId, origin: delivery.origin, ...failure });
   }
 
-  private policyOf(consumer: ConsumerMetadata): ConsumerPolicy {
+  policyOf(consumer: ConsumerMetadata): ConsumerPolicy {
     const policy = this.policies.get(consumer) ?? consumerPolicy(consumer.options, this.options.defaults);
     this.policies.set(consumer, policy);
     return policy;
   }
+}
+
+function isWanted({ events }: ConsumerMetadata, { headers }: Delivery): boolean {
+  return !events || events.has(String(headers['event_type']));
+}
+
+/** @throws PayloadUnreadableError, EventInvalidError */
+function eventOf({ events }: ConsumerMetadata, { headers, value }: Delivery): object | undefined {
+  const type = String(headers['event_type']);
+  const event = events?.get(type);
+  return event && readEvent(event, type, value);
 }
 
 function backoff({ backoff: first, maxBackoff }: ConsumerPolicy['retry'], round: number): number {

@@ -1,4 +1,5 @@
 import { NoTransactionError } from '../errors';
+import type { Patience, Sql } from '../store/dialect';
 import { gaveWay } from '../store/message-in-progress';
 import type { OutboxStore } from '../store/outbox-store';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
@@ -17,14 +18,34 @@ export class TableDedupe implements Dedupe {
   ) {}
 
   run<T>({ consumer, messageId, concurrentCopies }: MessageClaim, handler: () => Promise<T>): Promise<Consumed<T>> {
-    const attempt = (): Promise<Consumed<T>> =>
+    return this.inTransaction<Consumed<T>>(async (sql) => {
+      const first = await this.store.consume(sql, consumer, messageId, concurrentCopies);
+      return first ? { duplicate: false, result: await handler() } : { duplicate: true };
+    });
+  }
+
+  /** The same for several different messages in one transaction. The handler is told which are new, if any are. */
+  runBatch(
+    consumer: string,
+    messageIds: readonly string[],
+    concurrentCopies: Patience,
+    handler: (fresh: ReadonlySet<string>) => Promise<unknown>,
+  ): Promise<ReadonlySet<string>> {
+    return this.inTransaction(async (sql) => {
+      const fresh = await this.store.consumeBatch(sql, consumer, messageIds, concurrentCopies);
+      if (fresh.size > 0) await handler(fresh);
+      return fresh;
+    });
+  }
+
+  private inTransaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.whileGivingWay(() =>
       this.transactions.run(async () => {
         const scope = this.ambient.current();
         if (!scope) throw new NoTransactionError('The handler has no transaction.');
-        const first = await this.store.consume(scope.queryRunner, consumer, messageId, concurrentCopies);
-        return first ? { duplicate: false, result: await handler() } : { duplicate: true };
-      });
-    return this.whileGivingWay(attempt);
+        return work(scope.queryRunner);
+      }),
+    );
   }
 
   /**

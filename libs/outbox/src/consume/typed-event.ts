@@ -1,8 +1,18 @@
 import { TextDecoder } from 'node:util';
 import type { Type } from '@nestjs/common';
 import { plainToInstance } from 'class-transformer';
-import { PayloadUnreadableError } from '../errors';
+import { OutboxOptionsError, PayloadUnreadableError } from '../errors';
 import { assertValid } from '../event/event-to-message';
+import { eventOptionsOf } from '../event/outbox-event.decorator';
+
+/** @throws OutboxOptionsError when two of the classes have one type */
+export function eventsByType(events: readonly Type<object>[]): ReadonlyMap<string, Type<object>> {
+  const byType = new Map(events.map((event) => [eventOptionsOf(event).type, event]));
+  if (byType.size < events.length) {
+    throw new OutboxOptionsError('events: two of the classes have the same type.');
+  }
+  return byType;
+}
 
 /**
  * The value of a message as a validated instance of an event class. Fields that the class does not know do no harm:

@@ -84,6 +84,12 @@ export interface Dialect {
    * @throws MessageInProgressError when another transaction is about to record it and has not ended in time
    */
   insertConsumed(sql: Sql, consumer: string, messageId: string, patience: Patience): Promise<boolean>;
+  /**
+   * Records several different messages, given in the order of their ids, and says which were not recorded yet.
+   *
+   * @throws MessageInProgressError as for one; nothing has been done then, and the transaction had better end
+   */
+  insertConsumedBatch(sql: Sql, consumer: string, messageIds: readonly string[], patience: Patience): Promise<readonly string[]>;
   /** Counts one more failure of the consumer on the message, and says how many there have been. */
   countFailure(sql: Sql, consumer: string, messageId: string): Promise<number>;
 }

@@ -44,6 +44,12 @@ export function mysqlDialect(
     consumer: `VARCHAR(100) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
     message_id: `VARCHAR(190) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
   };
+  const withPatience = async (sql: Sql, patience: Patience, insert: string, parameters: unknown[]): Promise<void> => {
+    const send = (prefix = ''): Promise<unknown> => sql.query(`${prefix}${insert}`, parameters);
+    if (patience === 'wait') await send();
+    else if (name === 'mariadb') await send('SET STATEMENT innodb_lock_wait_timeout = 0 FOR ');
+    else await withShortestWait(sql, send);
+  };
   // Names of locks are one space for the whole server: other databases, and other outboxes in this one.
   const lockName = (lane: number | string): string => `CONCAT(LEFT(SHA2(CONCAT(DATABASE(), '.${names.lane}'), 256), 40), '.', ${lane})`;
 
@@ -159,15 +165,36 @@ export function mysqlDialect(
     async insertConsumed(sql: Sql, consumer: string, messageId: string, patience: Patience): Promise<boolean> {
       const insert = `INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) VALUES (?, ?, ${now})`;
       try {
-        const send = (prefix = ''): Promise<unknown> => sql.query(`${prefix}${insert}`, [consumer, messageId]);
-        if (patience === 'wait') await send();
-        else if (name === 'mariadb') await send('SET STATEMENT innodb_lock_wait_timeout = 0 FOR ');
-        else await withShortestWait(sql, send);
+        await withPatience(sql, patience, insert, [consumer, messageId]);
         return true;
       } catch (error) {
         // Not INSERT IGNORE: it would take other faults for a repeat. A duplicate undoes only its statement.
         if (driverCode(error) === 'ER_DUP_ENTRY') return false;
         throw WAITED_IN_VAIN.has(driverCode(error)) ? messageInProgress(consumer, messageId, error) : error;
+      }
+    },
+
+    async insertConsumedBatch(
+      sql: Sql,
+      consumer: string,
+      messageIds: readonly string[],
+      patience: Patience,
+    ): Promise<readonly string[]> {
+      const known = (await sql.query(
+        `SELECT message_id FROM ${tables.consumed} WHERE consumer = ? AND message_id IN (${messageIds.map(() => '?').join(', ')})`,
+        [consumer, ...messageIds],
+      )) as { message_id: string }[];
+      const seen = new Set(known.map((row) => row.message_id));
+      const fresh = messageIds.filter((id) => !seen.has(id));
+      if (fresh.length === 0) return fresh;
+      const insert = `INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) VALUES ${fresh.map(() => `(?, ?, ${now})`).join(', ')}`;
+      try {
+        await withPatience(sql, patience, insert, fresh.flatMap((id) => [consumer, id]));
+        return fresh;
+      } catch (error) {
+        // A copy of one of them has been recorded since the look: a look in another transaction will see it.
+        const isOvertaken = driverCode(error) === 'ER_DUP_ENTRY' || WAITED_IN_VAIN.has(driverCode(error));
+        throw isOvertaken ? messageInProgress(consumer, `${fresh[0]} or another of its batch`, error) : error;
       }
     },
 

@@ -74,6 +74,27 @@ export class OutboxStore {
     return this.dialect.insertConsumed(sql, consumer, messageId, patience);
   }
 
+  /**
+   * Which of several different messages the consumer has not had.
+   *
+   * @throws MessageInProgressError as for one; the transaction had better end then
+   */
+  async consumeBatch(
+    sql: Sql,
+    consumer: string,
+    messageIds: readonly string[],
+    patience: Patience,
+  ): Promise<ReadonlySet<string>> {
+    // In one order for all: batches that share messages then wait for each other, and do not deadlock.
+    const sorted = messageIds.toSorted();
+    const fresh = new Set<string>();
+    for (let start = 0; start < sorted.length; start += MAX_ROWS) {
+      const chunk = sorted.slice(start, start + MAX_ROWS);
+      for (const id of await this.dialect.insertConsumedBatch(sql, consumer, chunk, patience)) fresh.add(id);
+    }
+    return fresh;
+  }
+
   /** Counts one more failure of the consumer on the message, and says how many there have been. */
   countFailure(sql: Sql, consumer: string, messageId: string): Promise<number> {
     return this.dialect.countFailure(sql, consumer, messageId);

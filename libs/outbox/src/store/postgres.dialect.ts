@@ -34,6 +34,35 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
   const channel = `outbox_${slotOf(quote(names.lane), 'commits', 2 ** 31)}`;
   const bucketSpace = slotOf(quote(names.lane), 'bucket', 2 ** 31);
 
+  const insertConsumed = async (
+    sql: Sql,
+    consumer: string,
+    messageIds: readonly string[],
+    patience: Patience,
+  ): Promise<readonly string[]> => {
+    // PostgreSQL waits for a lock without end. The limit is for this statement only, in one round trip.
+    const limit = patience === 'fail' ? FAIL_AFTER : `CASE current_setting('lock_timeout') WHEN '0' THEN ${WAIT} ELSE current_setting('lock_timeout') END`;
+    try {
+      const rows = (await sql.query(
+        `WITH patience AS MATERIALIZED (
+           SELECT set_config('outbox.lock_timeout', current_setting('lock_timeout'), true),
+             set_config('lock_timeout', ${limit}, true)
+         ), recorded AS (
+           INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at)
+           SELECT $1, ids.id, ${NOW} FROM patience, unnest($2::text[]) WITH ORDINALITY AS ids(id, place) ORDER BY ids.place
+           ON CONFLICT DO NOTHING RETURNING message_id
+         )
+         SELECT (SELECT COALESCE(array_agg(message_id::text), '{}') FROM recorded) AS ids,
+           set_config('lock_timeout', current_setting('outbox.lock_timeout'), true)`,
+        [consumer, messageIds],
+      )) as { ids: string[] }[];
+      return rows[0]?.ids ?? [];
+    } catch (error) {
+      const which = messageIds.length === 1 ? String(messageIds[0]) : `${messageIds[0]} or another of its batch`;
+      throw WAITED_IN_VAIN.has(driverCode(error)) ? messageInProgress(consumer, which, error) : error;
+    }
+  };
+
   return {
     name: 'postgres',
     tables,
@@ -126,26 +155,10 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
     unionAll: (queries) => queries.map((query) => `(${query})`).join(' UNION ALL '),
 
     async insertConsumed(sql: Sql, consumer: string, messageId: string, patience: Patience): Promise<boolean> {
-      // PostgreSQL waits for a lock without end. The limit is for this statement only, in one round trip.
-      const limit = patience === 'fail' ? FAIL_AFTER : `CASE current_setting('lock_timeout') WHEN '0' THEN ${WAIT} ELSE current_setting('lock_timeout') END`;
-      try {
-        const rows = (await sql.query(
-          `WITH patience AS MATERIALIZED (
-             SELECT set_config('outbox.lock_timeout', current_setting('lock_timeout'), true),
-               set_config('lock_timeout', ${limit}, true)
-           ), recorded AS (
-             INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at)
-             SELECT $1, $2, ${NOW} FROM patience ON CONFLICT DO NOTHING RETURNING 1
-           )
-           SELECT (SELECT COUNT(*) FROM recorded)::int AS count,
-             set_config('lock_timeout', current_setting('outbox.lock_timeout'), true)`,
-          [consumer, messageId],
-        )) as { count: number }[];
-        return rows[0]?.count === 1;
-      } catch (error) {
-        throw WAITED_IN_VAIN.has(driverCode(error)) ? messageInProgress(consumer, messageId, error) : error;
-      }
+      return (await insertConsumed(sql, consumer, [messageId], patience)).length === 1;
     },
+
+    insertConsumedBatch: insertConsumed,
 
     async countFailure(sql: Sql, consumer: string, messageId: string): Promise<number> {
       const rows = (await sql.query(

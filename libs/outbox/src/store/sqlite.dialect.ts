@@ -89,6 +89,15 @@ export function sqliteDialect(names: TableNames): Dialect {
       return rows.length > 0;
     },
 
+    async insertConsumedBatch(sql: Sql, consumer: string, messageIds: readonly string[]): Promise<readonly string[]> {
+      const rows = (await sql.query(
+        `INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at)
+         VALUES ${messageIds.map(() => `(?, ?, ${NOW})`).join(', ')} ON CONFLICT DO NOTHING RETURNING message_id`,
+        messageIds.flatMap((id) => [consumer, id]),
+      )) as { message_id: string }[];
+      return rows.map((row) => row.message_id);
+    },
+
     async countFailure(sql: Sql, consumer: string, messageId: string): Promise<number> {
       const rows = (await sql.query(
         `INSERT INTO ${tables.failure} (consumer, message_id, attempts, updated_at) VALUES (?, ?, 1, ${NOW})

@@ -14,7 +14,7 @@ export interface RedisDedupeOptions {
    */
   readonly lease?: number;
   /**
-   * How long a handled message is remembered, in milliseconds. Longer than the topic keeps messages. Default 8 days.
+   * How long a handled message is remembered, in milliseconds. Longer than the topic keeps messages. Default 14 days.
    */
   readonly retention?: number;
   /** What the keys begin with. Default `outbox:consumed:`. */
@@ -23,7 +23,7 @@ export interface RedisDedupeOptions {
   readonly timeout?: number;
 }
 
-const DEFAULTS = { lease: 30_000, retention: 8 * 24 * 3600 * 1000, prefix: 'outbox:consumed:', timeout: 5000 } as const;
+const DEFAULTS = { lease: 30_000, retention: 14 * 24 * 3600 * 1000, prefix: 'outbox:consumed:', timeout: 5000 } as const;
 
 const DONE = 'done';
 /** As long as the databases wait by default. */

@@ -1,0 +1,1 @@
+export { KafkaBatchServer } from './consume/batch/kafka-batch-server';
