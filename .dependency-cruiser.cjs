@@ -8,7 +8,7 @@ const MAY_IMPORT = {
   relay: ['event', 'transaction', 'store', 'publish'],
   consume: ['event', 'transaction', 'store'],
   operate: ['event', 'transaction', 'store', 'relay', 'consume'],
-  observe: ['store', 'relay'],
+  observe: ['publish', 'store', 'relay'],
 };
 
 const SOURCE = '^libs/outbox/src';

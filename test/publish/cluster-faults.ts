@@ -63,18 +63,20 @@ export function describeClusterFaults(name: string, database: DatabaseName, crea
     it('takes too few replicas for an outage of the topic: no attempt is counted, and others go on', async () => {
       const strict = await onlooker.createTopic({ partitions: 2, replicas: cluster.nodes, minInSync: 2 });
       const loose = await onlooker.createTopic({ partitions: 2, replicas: cluster.nodes });
-      // More wait for the strict topic than a worker takes at once.
-      flow = await Flow.start(database, publisher(), [strict, loose], { maxAttempts: 1, batchSize: 16 });
+      // One lane, and more wait in it for the strict topic than a worker takes at once.
+      flow = await Flow.start(database, publisher(), [strict, loose], { lanes: 1, relay: { maxAttempts: 1, batchSize: 16 } });
       flow.go();
       await flow.advanced(strict);
       const leader = await leaderOf(loose);
       await cluster.broker(leader).kill('SIGKILL');
       await flow.advanced(loose, 400);
       await flow.pause();
+      expect(flow.relay.status().unavailableTopics).toMatchObject([{ topic: strict, error: expect.stringContaining('NOT_ENOUGH_REPLICAS') }]);
       expect(await flow.count('outbox_message', 'retry_count > 0 OR last_error IS NOT NULL')).toBe(0);
       expect(await flow.count('outbox_pending') + (await flow.count('outbox_held'))).toBeGreaterThan(0);
       await cluster.broker(leader).restart();
       await flow.drained();
+      expect(flow.relay.status().unavailableTopics).toEqual([]);
       expect(await flow.faults(onlooker)).toEqual([]);
       expect(await flow.count('outbox_message', 'retry_count > 0')).toBe(0);
     });

@@ -1,4 +1,4 @@
-import { Outbox, type PublisherFactory, Relay, type RelayOptions, TransactionRunner } from 'nestjs-transactional-outbox';
+import { Outbox, OutboxHealth, type OutboxModuleOptions, type PublisherFactory, type RawMessage, Relay, type RelayOptions, TransactionRunner } from 'nestjs-transactional-outbox';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../consume/until';
 import { startApp, type TestApp } from '../setup/app';
@@ -27,10 +27,31 @@ export class Flow {
   private running: Promise<void> | null = null;
   private stopping = false;
 
+  private readonly apps: TestApp[] = [];
+
   private constructor(
-    readonly testApp: TestApp,
+    private readonly database: DatabaseName,
+    private readonly outbox: Partial<OutboxModuleOptions>,
     readonly topics: readonly string[],
-  ) {
+  ) {}
+
+  static async start(
+    database: DatabaseName,
+    publisher: PublisherFactory,
+    topics: readonly string[],
+    { relay, ...outbox }: Partial<OutboxModuleOptions> = {},
+  ): Promise<Flow> {
+    const flow = new Flow(database, { publisher, relay: { ...QUICK, ...relay }, ...outbox }, topics);
+    await flow.startApp();
+    return flow;
+  }
+
+  /** Starts an app, after another one on the database of that. */
+  async startApp(relay: RelayOptions = {}): Promise<void> {
+    const [first] = this.apps;
+    const outbox = { ...this.outbox, relay: { ...this.outbox.relay, ...relay } };
+    const dataSource = first === undefined ? {} : { database: first.dataSource.options.database };
+    this.apps.push(await startApp(this.database, { outbox, dataSource }));
     this.relay.on('published', ({ messages, outcomes }) => {
       outcomes.forEach((outcome, index) => {
         const message = messages[index];
@@ -41,8 +62,19 @@ export class Flow {
     });
   }
 
-  static async start(database: DatabaseName, publisher: PublisherFactory, topics: readonly string[], relay: RelayOptions = {}): Promise<Flow> {
-    return new Flow(await startApp(database, { outbox: { publisher, relay: { ...QUICK, ...relay } } }), topics);
+  /** Ends the app as it is told to by a signal; its database stays. */
+  stopApp(): Promise<void> {
+    return this.testApp.app.close();
+  }
+
+  private get testApp(): TestApp {
+    const last = this.apps.at(-1);
+    if (last === undefined) throw new Error('no app was started');
+    return last;
+  }
+
+  get health(): OutboxHealth {
+    return this.testApp.app.get(OutboxHealth);
   }
 
   get relay(): Relay {
@@ -52,11 +84,13 @@ export class Flow {
   /** Commits one round. */
   async round(): Promise<void> {
     const payload = `${this.rounds}`;
-    const { app } = this.testApp;
-    await app.get(TransactionRunner).run(async () => {
-      app.get(Outbox).emitRaw(this.topics.flatMap((topic) => KEYS.map((key) => ({ topic, type: 'counted', key, payload }))));
-    });
+    await this.emit(this.topics.flatMap((topic) => KEYS.map((key) => ({ topic, type: 'counted', key, payload }))));
     this.rounds += 1;
+  }
+
+  emit(messages: readonly RawMessage[]): Promise<void> {
+    const { app } = this.testApp;
+    return app.get(TransactionRunner).run(async () => app.get(Outbox).emitRaw(messages));
   }
 
   /** Commits round after round until `pause`. */
@@ -103,9 +137,9 @@ export class Flow {
    * What is wrong: a round from `first` on that is missing or out of order in its key, and a message that is not where
    * the publisher said.
    */
-  async faults(onlooker: KafkaBroker, first = 0): Promise<string[]> {
+  async faults(onlooker: KafkaBroker, { topics = this.topics, first = 0 } = {}): Promise<string[]> {
     const found: string[] = [];
-    for (const topic of this.topics) {
+    for (const topic of topics) {
       const records = await onlooker.read(topic);
       const wanted = Array.from({ length: this.rounds - first }, (_, n) => `${first + n}`).join();
       for (const key of KEYS) {
@@ -123,7 +157,7 @@ export class Flow {
 
   async close(): Promise<void> {
     await this.pause();
-    await this.testApp.close();
+    while (this.apps.length > 0) await this.apps.pop()?.close();
   }
 }
 

@@ -58,6 +58,18 @@ export class KafkaBroker {
     return partitions.map(({ leader, isr }) => ({ leader, inSync: isr.length }));
   }
 
+  async configOf(topic: string, name: string): Promise<string | undefined> {
+    const { resources } = await this.admin.describeConfigs({
+      includeSynonyms: false,
+      resources: [{ type: ConfigResourceTypes.TOPIC, name: topic, configNames: [name] }],
+    });
+    return resources[0]?.configEntries[0]?.configValue;
+  }
+
+  async names(): Promise<string[]> {
+    return (await this.admin.listTopics()).filter((topic) => !topic.startsWith('__')).sort();
+  }
+
   async limitRecords(topic: string, maxRecordBytes: number): Promise<void> {
     const configEntries = [{ name: 'max.message.bytes', value: String(maxRecordBytes) }];
     await this.admin.alterConfigs({ validateOnly: false, resources: [{ type: ConfigResourceTypes.TOPIC, name: topic, configEntries }] });

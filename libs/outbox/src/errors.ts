@@ -6,6 +6,7 @@ export type OutboxErrorCode =
   | 'OUTBOX_DATABASE_UNSUPPORTED'
   | 'OUTBOX_TABLES_MISSING'
   | 'OUTBOX_LANES_MISMATCH'
+  | 'OUTBOX_TOPIC_REFUSED'
   | 'OUTBOX_NOT_INJECTED'
   | 'OUTBOX_EVENT_NOT_DECORATED'
   | 'OUTBOX_EVENT_DUPLICATE'
@@ -71,6 +72,11 @@ export class TablesMissingError extends OutboxError {
 /** The tables were made for another number of lanes than the options say. Thrown at boot. */
 export class LanesMismatchError extends OutboxError {
   readonly code = 'OUTBOX_LANES_MISMATCH';
+}
+
+/** The broker will not create a topic that `topics` asks for. Thrown at boot. */
+export class TopicRefusedError extends OutboxError {
+  readonly code = 'OUTBOX_TOPIC_REFUSED';
 }
 
 /** A decorated method was called on an object that Nest did not make, or in an app without the module. */

@@ -54,6 +54,7 @@ export {
   SqliteNestedTransactionError,
   StateConflictError,
   TablesMissingError,
+  TopicRefusedError,
   TransactionClosedError,
   TransactionDoomedError,
   WorkNotAwaitedError,
@@ -73,8 +74,12 @@ export type {
   PublishOptions,
   PublishOutcome,
   PublishRecord,
+  RouteStatus,
 } from './publish/publisher';
+export { type Route, route, type TopicPattern } from './publish/route/route';
+export type { TopicSpec } from './publish/topic-spec';
 export { Relay, type RelayStatus } from './relay/relay';
+export type { UnavailableTopic } from './relay/waiting-topics';
 export type { RelayEventName, RelayEvents, RelayListener, RelayStage } from './relay/relay-events';
 export type { ExhaustedMessage, RelayOptions } from './relay/relay-options';
 export type { AfterParking } from './relay/settlement';

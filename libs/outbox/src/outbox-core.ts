@@ -75,7 +75,7 @@ export class OutboxCore {
     this.relay = new Relay(sessions(concurrency), options.publisher, store, { ...options.relay, concurrency });
     this.cleaner = new Cleaner(store, () => sessions(0), options.retention);
     this.cleans = options.cleans;
-    this.health = new OutboxHealth(dataSource, store, this.relay);
+    this.health = new OutboxHealth(dataSource, store, this.relay, options.publisher);
   }
 
   /**

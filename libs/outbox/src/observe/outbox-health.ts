@@ -1,4 +1,5 @@
 import type { DataSource } from 'typeorm';
+import type { PublisherFactory, RouteStatus } from '../publish/publisher';
 import type { Relay, RelayStatus } from '../relay/relay';
 import type { Backlog, OutboxStore } from '../store/outbox-store';
 
@@ -12,6 +13,8 @@ export interface OutboxHealthReport {
   /** `null` when the database does not answer. */
   readonly backlog: Backlog | null;
   readonly relay: RelayStatus;
+  /** How each route is, where the publisher is a `route`; else empty. */
+  readonly routes: readonly RouteStatus[];
   /** Why the status is not `up`. */
   readonly reasons: readonly string[];
 }
@@ -22,6 +25,7 @@ export class OutboxHealth {
     private readonly dataSource: DataSource,
     private readonly store: OutboxStore,
     private readonly relay: Relay,
+    private readonly publisher: PublisherFactory,
   ) {}
 
   /** Looks at the tables and the relay. Never rejects. */
@@ -36,8 +40,11 @@ export class OutboxHealth {
       reasons.push(`the database does not answer: ${error instanceof Error ? error.message : String(error)}`);
     }
     if (relay.missingTopics.length > 0) reasons.push(`these topics do not exist: ${relay.missingTopics.join(', ')}`);
+    for (const { topic, error } of relay.unavailableTopics) reasons.push(`the topic ${topic} takes nothing: ${error}`);
+    const routes = this.publisher.routes?.() ?? [];
+    for (const { name, trouble } of routes) if (trouble) reasons.push(`${name}: ${trouble.message}`);
     if (relay.lost > 0) reasons.push(`${relay.lost} messages are in no state: somebody has edited the tables`);
     if (relay.trouble) reasons.push(`${relay.trouble.stage}: ${relay.trouble.message}`);
-    return { status: backlog ? (reasons.length > 0 ? 'degraded' : 'up') : 'down', backlog, relay, reasons };
+    return { status: backlog ? (reasons.length > 0 ? 'degraded' : 'up') : 'down', backlog, relay, routes, reasons };
   }
 }

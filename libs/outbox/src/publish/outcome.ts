@@ -3,6 +3,22 @@ import type { PublishOutcome, PublishRecord } from './publisher';
 export type Refused = Extract<PublishOutcome, { status: 'refused' }>;
 export type Unknown = Extract<PublishOutcome, { status: 'unknown' }>;
 
+/** How a publisher says that a topic does not exist. */
+export const TOPIC_MISSING = 'UNKNOWN_TOPIC_OR_PARTITION';
+/** How a publisher of several roads says that the topic's road is away, and another one is open. */
+export const ROUTE_AWAY = 'ROUTE_AWAY';
+
+/**
+ * Codes of `unknown` that are the topic's own and may last: its messages wait apart, so that those of other topics pass
+ * them, and that counts as no attempt.
+ */
+export const TOPIC_WAITS: ReadonlySet<string> = new Set([
+  TOPIC_MISSING,
+  ROUTE_AWAY,
+  'NOT_ENOUGH_REPLICAS',
+  'NOT_ENOUGH_REPLICAS_AFTER_APPEND',
+]);
+
 export function acknowledged(partition: number, offset: string | null): PublishOutcome {
   return { status: 'acknowledged', partition, offset };
 }

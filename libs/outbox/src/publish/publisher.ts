@@ -56,5 +56,21 @@ export interface Publisher {
   close(): Promise<void>;
 }
 
+/** How one of several roads to brokers is. */
+export interface RouteStatus {
+  readonly name: string;
+  /** Why nothing can be sent on it, if so, in the words of its publisher. */
+  readonly trouble: { readonly message: string; readonly since: Date } | null;
+}
+
 /** Makes the publisher of one relay worker. */
-export type PublisherFactory = () => Publisher;
+export interface PublisherFactory {
+  (): Publisher;
+  /**
+   * Called when the process that relays starts: does what can be done ahead, such as creating topics. Rejects with an
+   * `OutboxError` that is not retryable to keep the app from starting; anything else is left to `connect`.
+   */
+  readonly prepare?: () => Promise<void>;
+  /** How the roads behind it are, where there are several; for health. */
+  readonly routes?: () => readonly RouteStatus[];
+}

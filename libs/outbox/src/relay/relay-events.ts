@@ -17,7 +17,7 @@ export interface RelayEvents {
   };
   /** The outcome of a batch was committed. */
   readonly settled: { readonly sent: readonly LoggedMessage[]; readonly durationMs: number };
-  /** A message was refused, or its topic does not exist, and its key waits for the next attempt. */
+  /** A message was refused, or its topic takes nothing, and its key waits for the next attempt. */
   readonly held: { readonly message: LoggedMessage; readonly reason: 'refused' | 'topic'; readonly error: string; readonly delayMs: number };
   /** A message was given up. */
   readonly parked: { readonly message: LoggedMessage; readonly error: string; readonly blocks: boolean };

@@ -14,8 +14,9 @@ export class RelaySchedule implements OnApplicationBootstrap, BeforeApplicationS
     this.interval = dataSource === 'default' ? 'outbox-relay' : `outbox-relay-${dataSource}`;
   }
 
-  onApplicationBootstrap(): void {
+  async onApplicationBootstrap(): Promise<void> {
     if (!this.relay.options.enabled) return;
+    await this.relay.prepare();
     this.relay.start();
     this.registry.addInterval(
       this.interval,

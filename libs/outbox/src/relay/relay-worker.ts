@@ -1,9 +1,9 @@
 import type { PublisherFactory, PublishFailure, PublishOutcome } from '../publish/publisher';
-import type { Claim, ClaimSession, Settlement } from '../store/claim';
+import type { Claim, ClaimSession } from '../store/claim';
 import { backoff } from './backoff';
 import type { RelayListeners, RelayStage } from './relay-events';
 import { oldestClaimToPublish, type RelayOptions } from './relay-options';
-import { isEmpty, isUnanswered, toSettlement } from './settlement';
+import { isEmpty, isUnanswered, type RelaySettlement, toSettlement } from './settlement';
 import { WorkerPublisher } from './worker-publisher';
 
 /** What a worker needs of the relay that it works for. */
@@ -15,7 +15,7 @@ export interface RelayWorkerHost {
   /** Called when a claim was full, so that another worker may help. */
   onFullClaim(): void;
   /** Called when the database has answered; with what it has committed, if anything. */
-  onProgress(messages: Claim['messages'], settlement: Settlement | undefined): void;
+  onProgress(messages: Claim['messages'], settlement: RelaySettlement | undefined): void;
   onBrokerReached(): void;
   onFailure(stage: RelayStage, error: unknown): void;
 }
@@ -163,11 +163,13 @@ export class RelayWorker {
     return true;
   }
 
-  private report({ sent, retried, parked, waiting }: Settlement, orphans: readonly string[], durationMs: number): void {
+  private report({ sent, retried, parked, waiting }: RelaySettlement, orphans: readonly string[], durationMs: number): void {
     const { listeners } = this.host;
     listeners.emit('settled', () => ({ sent, durationMs }));
     for (const refused of retried) listeners.emit('held', () => ({ ...refused, reason: 'refused' }));
-    for (const waiter of waiting) listeners.emit('held', () => ({ ...waiter, reason: 'topic', error: `The topic ${waiter.message.topic} does not exist.` }));
+    for (const { message, delayMs, failure } of waiting) {
+      listeners.emit('held', () => ({ message, delayMs, reason: 'topic', error: `${failure.code}: ${failure.message}` }));
+    }
     for (const refused of parked) listeners.emit('parked', () => refused);
     if (orphans.length > 0) listeners.emit('lost', () => ({ ids: orphans }));
   }

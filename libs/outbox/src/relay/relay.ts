@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
+import { OutboxError } from '../errors';
 import type { PublisherFactory } from '../publish/publisher';
-import type { Claim, Settlement } from '../store/claim';
+import type { Claim } from '../store/claim';
 import type { OutboxStore } from '../store/outbox-store';
 import type { ClaimSessions } from './claim-sessions';
 import { CommitListener } from './commit-listener';
@@ -8,7 +9,9 @@ import { type RelayEventName, type RelayListener, RelayListeners, type RelayStag
 import type { RelayOptions } from './relay-options';
 import { RelayTrouble, type Trouble } from './relay-trouble';
 import { RelayWorker, type RelayWorkerHost } from './relay-worker';
+import type { RelaySettlement } from './settlement';
 import { Sweeper } from './sweeper';
+import { type UnavailableTopic, WaitingTopics } from './waiting-topics';
 
 /** Milliseconds without a message after which `idlePollInterval` counts. */
 const IDLE_AFTER = 30_000;
@@ -19,6 +22,8 @@ export interface RelayStatus {
   readonly trouble: Trouble | null;
   /** Topics that do not exist; their messages wait. */
   readonly missingTopics: readonly string[];
+  /** Topics that take nothing for another reason, such as too few replicas or a route that is away; their messages wait. */
+  readonly unavailableTopics: readonly UnavailableTopic[];
   /** When a batch was last settled, or a look last found nothing to send. */
   readonly lastSuccessAt: Date | null;
   /** Messages published since the start. */
@@ -34,7 +39,7 @@ export class Relay {
   private readonly trouble = new RelayTrouble(this.logger);
   private readonly sweeper: Sweeper;
   private readonly commitListener: CommitListener | undefined;
-  private readonly missingTopics = new Set<string>();
+  private readonly topics = new WaitingTopics(this.logger);
   private readonly lostIds = new Set<string>();
   private workers: RelayWorker[] = [];
   private nextWorker = 0;
@@ -65,6 +70,20 @@ export class Relay {
 
   get isRunning(): boolean {
     return this.workers.length > 0;
+  }
+
+  /**
+   * Has the publisher do what it can do ahead. A broker that is away is no reason not to start.
+   *
+   * @throws OutboxError that no other try can mend, such as TopicRefusedError
+   */
+  async prepare(): Promise<void> {
+    try {
+      await this.createPublisher.prepare?.();
+    } catch (error) {
+      if (error instanceof OutboxError && !error.retryable) throw error;
+      this.failed('broker', error);
+    }
   }
 
   start(): void {
@@ -137,32 +156,27 @@ export class Relay {
     return {
       running: this.isRunning,
       trouble: this.trouble.current,
-      missingTopics: [...this.missingTopics],
+      missingTopics: this.topics.missing,
+      unavailableTopics: this.topics.unavailable,
       lastSuccessAt: this.lastSuccessAt,
       published: this.published,
       lost: this.lostIds.size,
     };
   }
 
-  private progressed(messages: Claim['messages'], settlement: Settlement | undefined): void {
+  private progressed(messages: Claim['messages'], settlement: RelaySettlement | undefined): void {
     this.lastSuccessAt = new Date();
     this.trouble.over('database');
     if (messages.length > 0) this.lastMessageAt = performance.now();
     if (!settlement) return;
     this.trouble.over('publisher');
     const { sent, waiting } = settlement;
-    for (const { message } of waiting) this.topicIsMissing(message.topic);
+    for (const { message, failure } of waiting) this.topics.begin(message.topic, failure);
     if (sent.length === 0) return;
     this.trouble.over('broker');
     this.published += sent.length;
-    if (this.missingTopics.size > 0) for (const { topic } of sent) this.missingTopics.delete(topic);
+    for (const { topic } of sent) this.topics.over(topic);
     this.sweeper.soon();
-  }
-
-  private topicIsMissing(topic: string): void {
-    if (this.missingTopics.has(topic)) return;
-    this.missingTopics.add(topic);
-    this.logger.error(`The topic ${topic} does not exist. Its messages wait until it does; others go on.`);
   }
 
   private lost(ids: readonly string[]): void {

@@ -1,4 +1,5 @@
-import type { PublishOutcome } from '../publish/publisher';
+import { TOPIC_WAITS } from '../publish/outcome';
+import type { PublishFailure, PublishOutcome } from '../publish/publisher';
 import type { ClaimedMessage, ParkedMessage, RetriedMessage, Settlement, WaitingMessage } from '../store/claim';
 import { orderKey } from '../store/order-key';
 import { backoff, type BackoffOptions } from './backoff';
@@ -11,9 +12,16 @@ export interface SettlementPolicy extends BackoffOptions {
   readonly onExhausted: AfterParking | ((message: ClaimedMessage) => AfterParking);
 }
 
-/** How a publisher says that a topic does not exist. It counts as no attempt: the message is sound. */
-const TOPIC_MISSING = 'UNKNOWN_TOPIC_OR_PARTITION';
-/** A missing topic is looked for again after so many times the pause before a second attempt. */
+/** A message whose topic takes nothing, and why. */
+export interface TopicWait extends WaitingMessage {
+  readonly failure: PublishFailure;
+}
+
+export interface RelaySettlement extends Settlement {
+  readonly waiting: readonly TopicWait[];
+}
+
+/** A topic that takes nothing is tried again after so many times the pause before a second attempt. */
 const TOPIC_DELAYS = 5;
 
 /**
@@ -25,13 +33,17 @@ export function toSettlement(
   messages: readonly ClaimedMessage[],
   outcomes: readonly PublishOutcome[],
   policy: SettlementPolicy,
-): Settlement {
+): RelaySettlement {
   const sent: ClaimedMessage[] = [];
   const retried: RetriedMessage[] = [];
   const parked: ParkedMessage[] = [];
-  const waiting: WaitingMessage[] = [];
+  const waiting: TopicWait[] = [];
   const stopped = new Set<string>();
-  const missing = new Set(messages.filter((_, index) => isTopicMissing(outcomes[index])).map(topicInLane));
+  const topics = new Map<string, PublishFailure>();
+  messages.forEach((message, index) => {
+    const outcome = outcomes[index];
+    if (outcome?.status === 'unknown' && TOPIC_WAITS.has(outcome.failure.code)) topics.set(topicInLane(message), outcome.failure);
+  });
 
   for (const [index, message] of messages.entries()) {
     const outcome = outcomes[index];
@@ -46,7 +58,8 @@ export function toSettlement(
       else retried.push({ ...refused, delayMs: backoff(attempts, policy) });
     } else {
       stopped.add(key);
-      if (missing.has(topicInLane(message))) waiting.push({ message, delayMs: topicDelay(policy) });
+      const failure = topics.get(topicInLane(message));
+      if (failure) waiting.push({ message, failure, delayMs: topicDelay(policy) });
     }
   }
   return { sent, retried, parked, waiting };
@@ -57,13 +70,9 @@ export function isEmpty({ sent, retried, parked, waiting }: Settlement): boolean
   return sent.length + retried.length + parked.length + waiting.length === 0;
 }
 
-function isTopicMissing(outcome: PublishOutcome | undefined): boolean {
-  return outcome?.status === 'unknown' && outcome.failure.code === TOPIC_MISSING;
-}
-
 /** Whether it is not known what became of a message that was sent: not one that waits behind another of its key. */
 export function isUnanswered(outcome: PublishOutcome): boolean {
-  return outcome.status === 'unknown' && !isTopicMissing(outcome) && !outcome.failure.code.startsWith('BEHIND_');
+  return outcome.status === 'unknown' && !TOPIC_WAITS.has(outcome.failure.code) && !outcome.failure.code.startsWith('BEHIND_');
 }
 
 function blocks(message: ClaimedMessage, { onExhausted }: SettlementPolicy): boolean {

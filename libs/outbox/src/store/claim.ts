@@ -47,7 +47,7 @@ export interface ParkedMessage extends RefusedMessage {
   readonly blocks: boolean;
 }
 
-/** A message whose topic does not exist. It waits with all others of the topic, and that counts as no attempt. */
+/** A message whose topic takes nothing, such as one that does not exist. It waits with all others of the topic, and that counts as no attempt. */
 export interface WaitingMessage {
   readonly message: ClaimedMessage;
   readonly delayMs: number;

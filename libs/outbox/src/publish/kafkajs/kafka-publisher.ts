@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { TopicRefusedError } from '../../errors';
 import { publishBisecting, type TryOutcome } from '../bisect';
 import { refusalOf } from '../check';
 import { splitByBytes } from '../chunks';
@@ -8,6 +9,7 @@ import type { PublishOptions, PublishOutcome, Publisher, PublisherFactory, Publi
 import { ClientLog } from './client-log';
 import { quietIdleQueues } from './idle-queue';
 import { type KafkaPublisherOptions, resolveKafkaOptions, type ResolvedKafkaOptions } from './options';
+import { TopicCreation } from './topic-creation';
 import { TopicWiseSender } from './topic-wise-sender';
 
 /** Milliseconds that `connect` waits for a broker. */
@@ -24,8 +26,12 @@ const CLOSE_GRACE = 1_000;
 export function kafkaPublisher(options: KafkaPublisherOptions): PublisherFactory {
   const resolved = resolveKafkaOptions(options);
   quietIdleQueues();
-  const log = new ClientLog(new Logger('KafkaPublisher'));
-  return () => new KafkaPublisher(resolved, log);
+  const logger = new Logger('KafkaPublisher');
+  const log = new ClientLog(logger);
+  const topics = new TopicCreation(resolved, logger);
+  return Object.assign(() => new KafkaPublisher(resolved, log, topics), {
+    prepare: () => call(CONNECT_TIMEOUT, (deadline) => ensureWithin(deadline, topics)).result,
+  });
 }
 
 class KafkaPublisher implements Publisher {
@@ -37,6 +43,7 @@ class KafkaPublisher implements Publisher {
   constructor(
     private readonly options: ResolvedKafkaOptions,
     log: ClientLog,
+    private readonly topics: TopicCreation,
   ) {
     this.sender = new TopicWiseSender(options, log);
   }
@@ -45,6 +52,10 @@ class KafkaPublisher implements Publisher {
     if (this.closed) throw new Error('The publisher is closed');
     if (this.publishing !== null) return;
     this.connecting ??= call(CONNECT_TIMEOUT, async (deadline) => {
+      // What was refused has been said, and its messages wait; a broker that is away is asked again.
+      await ensureWithin(deadline, this.topics).catch((error: unknown) => {
+        if (!(error instanceof TopicRefusedError)) throw error;
+      });
       await this.sender.connect(deadline);
     });
     await this.connecting.result.finally(() => (this.connecting = null));
@@ -86,6 +97,10 @@ class KafkaPublisher implements Publisher {
       expired: () => deadline.expired,
     });
   }
+}
+
+async function ensureWithin(deadline: Deadline, topics: TopicCreation): Promise<void> {
+  if ((await deadline.race(topics.ensure())) === null) throw new Error('Kafka did not answer in time when asked for topics');
 }
 
 /** Work that is under way, and the time that it has. */

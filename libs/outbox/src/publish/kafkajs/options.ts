@@ -1,4 +1,5 @@
 import type { CompressionTypes, KafkaConfig, ProducerConfig } from 'kafkajs';
+import { checkTopics, type TopicSpec } from '../topic-spec';
 
 /** Settings of the kafkajs producer that a publisher may use. */
 export interface KafkaProducerOptions extends Omit<ProducerConfig, 'transactionalId' | 'transactionTimeout' | 'retry'> {
@@ -25,6 +26,11 @@ export interface KafkaPublisherSettings {
    * the broker decides. Default: 900,000, which leaves room under the 1 MiB that Kafka takes by default.
    */
   readonly maxRequestBytes?: number;
+  /**
+   * Topics that are created where they do not exist, by the process that relays, when it starts; while the broker is
+   * away, before the first batch. What is there is never altered. Default: none, and then nothing is ever created.
+   */
+  readonly topics?: readonly TopicSpec[];
 }
 
 /** kafkajs's own client options, as `new Kafka(…)` takes them. `retry` has no effect: the relay does the retrying. */
@@ -49,6 +55,7 @@ export interface ResolvedKafkaOptions {
   readonly idempotent: boolean;
   readonly compression: CompressionTypes | undefined;
   readonly maxRequestBytes: number;
+  readonly topics: readonly TopicSpec[];
 }
 
 const DEFAULT_MAX_REQUEST_BYTES = 900_000;
@@ -64,13 +71,14 @@ export function resolveKafkaOptions(options: KafkaPublisherOptions): ResolvedKaf
     idempotent: options.idempotent ?? options.producer?.idempotent ?? false,
     compression: options.compression ?? options.send?.compression,
     maxRequestBytes,
+    topics: checkTopics(options.topics ?? []),
   };
 }
 
 function clientOf(options: KafkaPublisherOptions): KafkaConfig {
   if (options.client !== undefined) return options.client;
-  const { client, send, producer, idempotent, compression, maxRequestBytes, ...config } = options;
-  void [client, send, producer, idempotent, compression, maxRequestBytes];
+  const { client, send, producer, idempotent, compression, maxRequestBytes, topics, ...config } = options;
+  void [client, send, producer, idempotent, compression, maxRequestBytes, topics];
   if (config.brokers === undefined) throw new TypeError('kafkaPublisher needs brokers');
   return config;
 }
