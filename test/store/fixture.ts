@@ -127,8 +127,8 @@ export class StoreFixture {
 
   async clear(): Promise<void> {
     await this.closeSessions();
-    const { message: log, pending, hold, held, settled, dead } = this.tables;
-    for (const table of [log, pending, hold, held, settled, dead]) await this.query(`DELETE FROM ${table}`);
+    const { message: log, pending, hold, held, settled, dead, consumed } = this.tables;
+    for (const table of [log, pending, hold, held, settled, dead, consumed]) await this.query(`DELETE FROM ${table}`);
   }
 
   async close(): Promise<void> {
