@@ -1,5 +1,8 @@
 export type ServiceName = 'mysql' | 'mariadb' | 'postgres' | 'kafka' | 'redis';
 
+/** Older servers, to be had as private instances only. */
+export type OlderServiceName = 'mysql-5.7' | 'mysql-8.0' | 'mariadb-10.2';
+
 export interface ServiceInfo {
   name: ServiceName;
   /** Where it came from: given by an environment variable, or started with Docker Compose or natively. */
@@ -91,7 +94,7 @@ export interface OwnServer {
 }
 
 /** A fresh private instance, for who wants to stop, freeze or kill it. It is cleared away some time after its owner is gone. */
-export function startOwn(name: ServiceName, options?: OwnOptions): Promise<OwnServer>;
+export function startOwn(name: ServiceName | OlderServiceName, options?: OwnOptions): Promise<OwnServer>;
 
 export interface OwnClusterOptions extends OwnOptions {
   /** Brokers that may be killed. Default 2. */

@@ -4,6 +4,7 @@ import { clearDocker, hasDocker, signalDocker, startDocker, stopDocker } from '.
 import { clearNative, startNative, stopNative } from './native.mjs';
 import { ourselves, signalProcess, waitUntilGone } from './process.mjs';
 import { kafka } from './kafka.mjs';
+import { older } from './older.mjs';
 import { infoOf, named } from './services.mjs';
 import { readRecord } from './state.mjs';
 
@@ -12,8 +13,9 @@ import { readRecord } from './state.mjs';
 
 /** @param {string} name @param {import('./index.d.mts').OwnOptions} [options] */
 export async function startOwn(name, options = {}) {
-  const [service] = named([name]);
-  return own(service, options, await hasDocker());
+  const isOlder = name in older;
+  const [service] = isOlder ? [older[/** @type {keyof typeof older} */ (name)]] : named([name]);
+  return own(service, options, !isOlder && (await hasDocker()));
 }
 
 /** @param {import('./index.d.mts').OwnClusterOptions} [options] @returns {Promise<import('./index.d.mts').OwnCluster>} */

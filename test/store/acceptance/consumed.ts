@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { DatabaseName } from '../../setup/databases';
+import { purgeConsumed } from '../../../libs/outbox/src/store/purge';
 import { StoreFixture } from '../fixture';
+import { openConnection } from '../sessions';
 
 const LANES = 8;
 
@@ -21,6 +23,28 @@ export function describeConsumed(database: DatabaseName): void {
     expect(await consume('a', 'id')).toBe(false);
     for (const [consumer, id] of [['b', 'id'], ['a', 'ID'], ['a', 'id '], ['a', 'íd'], ['a ', 'id']] as const) {
       expect(await consume(consumer, id), `${consumer}|${id}|`).toBe(true);
+    }
+  });
+
+  it('are recognised in batches, byte for byte', async () => {
+    await consume('a', 'id');
+    const batch = ['id', 'id ', 'ID', 'other'];
+    const fresh = () => f.transaction((queryRunner) => f.store.consumeBatch(queryRunner, 'a', batch));
+    expect(await fresh()).toEqual(batch.slice(1));
+    expect(await fresh()).toEqual([]);
+  });
+
+  it('are forgotten when they are old', async () => {
+    await consume('a', 'id');
+    await consume('a', 'id ');
+    const connection = await openConnection(f.store, f.dataSource);
+    try {
+      const purge = (age: number) => purgeConsumed(connection, f.store.dialect, 'consumed', '0', { age, rows: 10 });
+      expect((await purge(3_600_000)).purged).toBe(0);
+      expect((await purge(-3_600_000)).purged).toBe(2);
+      expect(await f.count('consumed')).toBe(0);
+    } finally {
+      await connection.close();
     }
   });
 

@@ -63,7 +63,7 @@ export function mysqlDialect(
     epochMs: (column) => `FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${column}) / 1000)`,
     idText: (column) => `CAST(${column} AS CHAR)`,
     bind: (sql) => sql,
-    createTables: (lanes) => createTables(collationOf(name, noPad), tables, lanes),
+    createTables: (lanes) => createTables(collationOf(name, noPad), noPad, tables, lanes),
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
     async lockBuckets(sql: Sql, buckets: readonly number[]): Promise<void> {
@@ -183,8 +183,9 @@ export function mysqlDialect(
       const known = (await sql.query(
         `SELECT message_id FROM ${tables.consumed} WHERE consumer = ? AND message_id IN (${messageIds.map(() => '?').join(', ')})`,
         [consumer, ...messageIds],
-      )) as { message_id: string }[];
-      const seen = new Set(known.map((row) => row.message_id));
+      )) as { message_id: string | Buffer }[];
+      // Where ids are bytes, buffers arrive.
+      const seen = new Set(known.map((row) => String(row.message_id)));
       const fresh = messageIds.filter((id) => !seen.has(id));
       if (fresh.length === 0) return fresh;
       const insert = `INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) VALUES ${fresh.map(() => `(?, ?, ${now})`).join(', ')}`;

@@ -78,9 +78,9 @@ export async function purgeConsumed(sql: ChangingSql, dialect: Dialect, table: '
        WHERE t.${time} < ${nowPlusMs} ${beyond.length > 0 ? `AND t.${time} >= ?` : ''} ORDER BY t.${time} LIMIT ${limits.rows}`,
     ),
     [-limits.age, ...beyond],
-  )) as { consumer: string; message_id: string; at: string }[];
+  )) as { consumer: string | Buffer; message_id: string | Buffer; at: string }[];
   if (rows.length === 0) return { purged: 0, next: null };
-  const keys = rows.map(({ consumer, message_id }) => [consumer, message_id]);
+  const keys = rows.map(({ consumer, message_id }) => [String(consumer), String(message_id)]);
   const { sql: statement, parameters } = deleteByKey(table, keys, `t.${time} < ${nowPlusMs}`);
   const purged = await sql.change(bind(statement), [...parameters, -limits.age]);
   // Where others are ahead nothing is gained by going on.
