@@ -254,6 +254,6 @@ describe('a batch handler', () => {
     }
     await expect(startApp('sqlite', { controllers: [Asked] })).rejects.toMatchObject({ code: 'OUTBOX_CONSUMER_MISPLACED' });
     expect(() => IdempotentBatchConsumer('b', { batchSize: 0 })).toThrow(/batchSize/);
-    expect(() => IdempotentBatchConsumer('b', { dedupe: 'redis' } as object)).toThrow(/table only/);
+    expect(() => IdempotentBatchConsumer('b', { dedupe: 'redis' } as object)).toThrow(/dedupe and sequence/);
   });
 });

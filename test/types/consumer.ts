@@ -23,6 +23,8 @@ export const right = [
   IdempotentConsumer('c', { dedupe: 'state', events: [A], isApplied: ({ a }, manager) => manager.existsBy(A, { a }) }),
   IdempotentConsumer('c', { dedupe: 'state', events: [A, B], isApplied: (event) => 'a' in event }),
   IdempotentConsumer('c', { dedupe: 'state', isApplied: (payload: { id: string }) => payload.id === '' }),
+  IdempotentConsumer('c', { events: [A, B], sequence: { of: (event) => ('a' in event ? event.a : event.b), onStale: 'dead-letter' } }),
+  IdempotentConsumer('c', { dedupe: 'state', events: [B], isApplied: () => true, sequence: { of: ({ b }) => BigInt(b), key: ({ b }) => `k${b}` } }),
   IdempotentBatchConsumer('c', { events: [A, B], batchSize: 100, concurrentCopies: 'fail' }),
   IdempotentConsumer('c', { dedupe: 'state', isApplied: async (_payload, manager: EntityManager) => manager.existsBy(A, {}) }),
 ];
@@ -36,6 +38,16 @@ export const wrong = [
   IdempotentConsumer('c', { dedupe: 'redis', isApplied: () => true }),
   // @ts-expect-error copies wait for what the handler locks
   IdempotentConsumer('c', { dedupe: 'state', isApplied: () => true, concurrentCopies: 'wait' }),
+  // @ts-expect-error a sequence needs a transaction
+  IdempotentConsumer('c', { dedupe: 'redis', sequence: { of: () => 1 } }),
+  // @ts-expect-error a sequence is for single messages
+  IdempotentBatchConsumer('c', { sequence: { of: () => 1 } }),
+  // @ts-expect-error a place is a number
+  IdempotentConsumer('c', { events: [A], sequence: { of: () => new Date() } }),
+  // @ts-expect-error the event has no such field
+  IdempotentConsumer('c', { events: [A], sequence: { of: (event) => event.b } }),
+  // @ts-expect-error no such way
+  IdempotentConsumer('c', { sequence: { of: () => 1, onStale: 'stop' } }),
   // @ts-expect-error batches are recognised by the table only
   IdempotentBatchConsumer('c', { dedupe: 'redis' }),
   // @ts-expect-error the guard is for single messages

@@ -27,6 +27,8 @@ export type OutboxErrorCode =
   | 'OUTBOX_STATE_CONFLICT'
   | 'OUTBOX_LEASE_LOST'
   | 'OUTBOX_REDIS_UNAVAILABLE'
+  | 'OUTBOX_SEQUENCE_INVALID'
+  | 'OUTBOX_MESSAGE_STALE'
   | 'OUTBOX_PAYLOAD_UNREADABLE'
   | 'OUTBOX_HANDLER_FAILED'
   | 'OUTBOX_CONSUMER_DUPLICATE'
@@ -198,6 +200,16 @@ export class LeaseLostError extends OutboxError {
 export class RedisUnavailableError extends OutboxError {
   readonly code = 'OUTBOX_REDIS_UNAVAILABLE';
   override readonly retryable = true;
+}
+
+/** The `sequence` option of a consumer gives no place, or no key, for a message. */
+export class SequenceInvalidError extends OutboxError {
+  readonly code = 'OUTBOX_SEQUENCE_INVALID';
+}
+
+/** A message is older than the last one of its key that was handled. */
+export class MessageStaleError extends OutboxError {
+  readonly code = 'OUTBOX_MESSAGE_STALE';
 }
 
 /** The value of a consumed message is not what its consumer takes: no value at all, or not a JSON object. */

@@ -1,6 +1,9 @@
 import { Logger } from '@nestjs/common';
 import type { MessageOrigin } from './delivery';
 
+/** What can become of a message that is not handled. */
+export type FailureKind = 'failed' | 'dead-lettered' | 'skipped' | 'stopped' | 'stale';
+
 /** What happened to a message at a consumer. */
 export type ConsumerEvent = {
   readonly consumer: string;
@@ -19,9 +22,9 @@ export type ConsumerEvent = {
   | {
       /**
        * `failed`: one attempt failed. `dead-lettered`, `skipped`, `stopped`: what became of the message when it had
-       * failed for good.
+       * failed for good. `stale`: it was older than the last of its key, and was skipped.
        */
-      readonly kind: 'failed' | 'dead-lettered' | 'skipped' | 'stopped';
+      readonly kind: FailureKind;
       readonly error: unknown;
       /** Attempts so far, restarts included; `undefined` when the database was not there to count. */
       readonly attempts: number | undefined;
@@ -41,6 +44,7 @@ const NONE: ConsumerCounts = {
   'dead-lettered': 0,
   skipped: 0,
   stopped: 0,
+  stale: 0,
 };
 
 /** Tells what happens at the consumers of one data source, and counts it. */
@@ -80,7 +84,7 @@ export class ConsumerEvents {
     if (kind === 'handled' || kind === 'ignored') return;
     const place = origin ? ` at ${origin.topic}[${origin.partition}]@${origin.offset}` : '';
     const text = `${consumer}: message ${messageId ?? 'without id'}${place} ${kind}`;
-    if (!('error' in event)) this.logger.debug(text);
+    if (!('error' in event) || kind === 'stale') this.logger.debug(text);
     else if (kind === 'failed') this.logger.warn(`${text} (attempt ${event.attempts ?? 'not counted'}): ${event.error}`);
     else this.logger.error(`${text} after ${event.attempts ?? 'uncounted'} attempts: ${event.error}`);
   }

@@ -59,6 +59,19 @@ export interface SharedConsumeOptions extends ConsumeOptions {
 /** What the payload is for handlers of these events. */
 export type EventOf<E> = E extends readonly Type<infer I>[] ? (object extends I ? unknown : I) : unknown;
 
+/** Keeps events of one key from taking effect after a newer one. */
+export interface SequenceOptions<E extends readonly Type<object>[] = readonly Type<object>[]> {
+  /**
+   * The event's place among those of its key, such as a version: a whole number of 64 bits. One that is lower than the
+   * last one handled is stale; an equal one is not.
+   */
+  of(event: EventOf<E>): bigint | number | string;
+  /** What the sequence is kept for, 1 to 190 characters. Default: the message's key. */
+  key?(event: EventOf<E>): string;
+  /** `skip`: a stale message counts as consumed. `dead-letter`: it goes to the dead-letter topic. Default `skip`. */
+  readonly onStale?: 'skip' | 'dead-letter';
+}
+
 interface CommonConsumerOptions<E extends readonly Type<object>[]> extends ConsumeOptions {
   /**
    * The events that the handler wants. Messages of other types are acknowledged and leave no trace; the payload
@@ -84,6 +97,8 @@ export interface TableConsumerOptions<E extends readonly Type<object>[]> extends
   /** How repeats are recognised. Default `table`. */
   readonly dedupe?: 'table';
   readonly isApplied?: never;
+  /** Refuses events that are older than the last one handled of their key. Default: all are handled. */
+  readonly sequence?: SequenceOptions<E>;
 }
 
 /**
@@ -95,6 +110,8 @@ export interface StateConsumerOptions<E extends readonly Type<object>[]> extends
   /** Says, in the transaction and before the handler, whether the message's effect is there already. */
   isApplied(event: EventOf<E>, manager: EntityManager): boolean | Promise<boolean>;
   readonly concurrentCopies?: never;
+  /** Refuses events that are older than the last one handled of their key. Default: all are handled. */
+  readonly sequence?: SequenceOptions<E>;
 }
 
 /**
@@ -104,6 +121,7 @@ export interface StateConsumerOptions<E extends readonly Type<object>[]> extends
 export interface RedisConsumerOptions<E extends readonly Type<object>[]> extends CommonConsumerOptions<E> {
   readonly dedupe: 'redis';
   readonly isApplied?: never;
+  readonly sequence?: never;
 }
 
 /** Repeats are recognised by the table. */
@@ -127,6 +145,7 @@ export interface ConsumerPolicy {
   readonly missingMessageId: 'refuse' | 'offset';
   readonly messageId: ((context: ExecutionContext) => string | undefined) | undefined;
   readonly deadLetterTopic: string | undefined;
+  readonly sequence: SequenceOptions | undefined;
 }
 
 const DEFAULT_RETRY: Required<RetryOptions> = { attempts: 5, attemptsPerDelivery: 3, backoff: 200, maxBackoff: 10_000 };
@@ -157,6 +176,7 @@ export function assertConsumeOptions(options: ConsumeOptions, prefix: string): v
 export function assertConsumerOptions(options: IdempotentConsumerOptions, prefix: string): void {
   assertConsumeOptions(options, prefix);
   assertDedupe(options, prefix);
+  assertSequence(options, prefix);
   if (options.deadLetterTopic !== undefined && !isTopic(options.deadLetterTopic)) {
     throw new OutboxOptionsError(`${prefix}deadLetterTopic "${options.deadLetterTopic}" is not a topic name.`);
   }
@@ -176,6 +196,18 @@ function assertDedupe(options: IdempotentConsumerOptions, prefix: string): void 
   }
 }
 
+function assertSequence({ dedupe, sequence }: { dedupe?: string; sequence?: SequenceOptions }, prefix: string): void {
+  if (sequence === undefined) return;
+  if (dedupe === 'redis') throw new OutboxOptionsError(`${prefix}sequence needs the transaction that dedupe "redis" does not have.`);
+  const { of, key, onStale = 'skip' } = sequence;
+  if (typeof of !== 'function' || (key !== undefined && typeof key !== 'function')) {
+    throw new OutboxOptionsError(`${prefix}sequence needs a function "of", and may have a function "key".`);
+  }
+  if (onStale !== 'skip' && onStale !== 'dead-letter') {
+    throw new OutboxOptionsError(`${prefix}sequence.onStale must be "skip" or "dead-letter".`);
+  }
+}
+
 /** The consumer's own options over the module's over the defaults. */
 export function consumerPolicy(own: IdempotentConsumerOptions, shared: ConsumeOptions): ConsumerPolicy {
   const pick = <K extends keyof ConsumeOptions>(name: K): ConsumeOptions[K] => own[name] ?? shared[name];
@@ -187,6 +219,7 @@ export function consumerPolicy(own: IdempotentConsumerOptions, shared: ConsumeOp
     missingMessageId: pick('missingMessageId') ?? 'refuse',
     messageId: own.messageId,
     deadLetterTopic: own.deadLetterTopic,
+    sequence: own.sequence,
   };
 }
 

@@ -1,17 +1,18 @@
-import { MessageInProgressError, NoTransactionError, RedisUnavailableError } from '../errors';
+import { MessageInProgressError, MessageStaleError, NoTransactionError, RedisUnavailableError } from '../errors';
 import { withMessageContext } from '../event/message-context';
 import type { OutboxStore } from '../store/outbox-store';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionRunner } from '../transaction/transaction-runner';
-import type { ConsumerEvents } from './consumer-events';
+import type { ConsumerEvents, FailureKind } from './consumer-events';
 import type { ConsumerMetadata } from './consumer-metadata';
-import { type ConsumeOptions, type ConsumerPolicy, consumerPolicy } from './consumer-options';
+import { type ConsumeOptions, type ConsumerPolicy, consumerPolicy, type OnExhausted } from './consumer-options';
 import { deadLetter } from './dead-letter';
 import type { Delivery } from './delivery';
 import type { IdempotentRunner, IdempotentRunOptions } from './idempotent-runner';
 import { incomingContext } from './incoming-context';
 import { keepAlive, pause } from './keep-alive';
 import { messageIdOf, originId } from './message-id';
+import { assertNotStale, type Place, placeOf } from './sequence';
 import { transportError } from './transport-error';
 import { readEvent } from './typed-event';
 
@@ -53,13 +54,18 @@ export class MessageConsumer {
     }
     let messageId: string | undefined;
     let event: object | undefined;
+    let place: Place | undefined;
     try {
       messageId = messageIdOf(policy, delivery);
       event = eventOf(consumer, delivery);
+      if (policy.sequence) place = placeOf(policy.sequence, payloadOf(delivery, event), delivery);
     } catch (error) {
       return this.giveUp({ consumer, policy, delivery, messageId }, error, 1);
     }
-    return this.attempt({ consumer, policy, delivery, messageId, event }, messageId, () => handle(event));
+    return this.attempt({ consumer, policy, delivery, messageId, event }, messageId, async () => {
+      if (place) await this.advance(consumer, place);
+      return handle(event);
+    });
   }
 
   /**
@@ -85,6 +91,7 @@ export class MessageConsumer {
       try {
         return await keepAlive(delivery, () => withMessageContext(context, run));
       } catch (error) {
+        if (error instanceof MessageStaleError) return await this.giveUp(current, error, undefined, policy.sequence?.onStale ?? 'skip');
         // The other copy may succeed yet, and Redis come back: that is no attempt of this one.
         const isWaiting = error instanceof MessageInProgressError || error instanceof RedisUnavailableError;
         if (isWaiting) {
@@ -103,8 +110,13 @@ export class MessageConsumer {
 
   private dedupeOf({ consumer: { options }, policy, delivery, event }: Case): IdempotentRunOptions {
     if (options.dedupe !== 'state') return { dedupe: options.dedupe ?? 'table', concurrentCopies: policy.concurrentCopies };
-    const payload: unknown = event ?? delivery.context.switchToRpc().getData();
-    return { dedupe: 'state', isApplied: (manager) => options.isApplied(payload, manager) };
+    return { dedupe: 'state', isApplied: (manager) => options.isApplied(payloadOf(delivery, event), manager) };
+  }
+
+  /** Joins the transaction of the handler. @throws MessageStaleError */
+  private async advance({ name }: ConsumerMetadata, place: Place): Promise<void> {
+    const { ambient, store } = this.options;
+    assertNotStale(place, await store.advanceSequence(ambient.dataSource, name, place.key, place.place));
   }
 
   /** Counted in a transaction of its own, since that of the handler is gone; not at all while the database is away. */
@@ -120,18 +132,23 @@ export class MessageConsumer {
     return attempts;
   }
 
-  private async giveUp(current: Case, error: unknown, attempts: number | undefined): Promise<undefined> {
-    const { consumer, policy, delivery } = current;
+  private async giveUp(
+    current: Case,
+    error: unknown,
+    attempts: number | undefined,
+    how: OnExhausted = current.policy.onExhausted,
+  ): Promise<undefined> {
+    const { consumer, delivery } = current;
     // Whoever waits for an answer learns of the failure by that.
     if (delivery.isRequest) throw transportError(error, consumer.name);
-    if (policy.onExhausted === 'stop') {
+    if (how === 'stop') {
       delivery.pause?.();
       this.tell(current, 'stopped', { error, attempts });
       throw transportError(error, consumer.name);
     }
     try {
-      if (await keepAlive(delivery, () => this.dispose(current, error, attempts))) {
-        const kind = policy.onExhausted === 'skip' ? 'skipped' : 'dead-lettered';
+      if (await keepAlive(delivery, () => this.dispose(current, error, attempts, how))) {
+        const kind = how === 'dead-letter' ? 'dead-lettered' : error instanceof MessageStaleError ? 'stale' : 'skipped';
         this.tell(current, kind, { error, attempts });
       } else {
         this.tell(current, 'duplicate');
@@ -146,7 +163,7 @@ export class MessageConsumer {
    * Records the message as consumed and emits its dead letter in one transaction, so that neither can be without the
    * other. False when a copy of it has been handled meanwhile.
    */
-  private dispose(current: Case, error: unknown, attempts: number | undefined): Promise<boolean> {
+  private dispose(current: Case, error: unknown, attempts: number | undefined, how: OnExhausted): Promise<boolean> {
     const { ambient, store, transactions } = this.options;
     const { consumer, policy, delivery, messageId } = current;
     const recordId = messageId ?? (delivery.origin && originId(delivery.origin));
@@ -157,7 +174,7 @@ export class MessageConsumer {
         if (!(await store.consume(scope.queryRunner, consumer.name, recordId))) return false;
         await store.forgetFailures(scope.queryRunner, consumer.name, recordId);
       }
-      if (policy.onExhausted === 'dead-letter') {
+      if (how === 'dead-letter') {
         scope.add([
           deadLetter(delivery, { consumer: consumer.name, error, attempts, topic: policy.deadLetterTopic }),
         ]);
@@ -169,7 +186,7 @@ export class MessageConsumer {
   private tell(current: Case, kind: 'ignored' | 'duplicate'): void;
   private tell(
     current: Case,
-    kind: 'failed' | 'dead-lettered' | 'skipped' | 'stopped',
+    kind: FailureKind,
     failure: { error: unknown; attempts: number | undefined },
   ): void;
   private tell({ consumer, delivery, messageId }: Case, kind: never, failure?: object): void {
@@ -192,6 +209,11 @@ function eventOf({ events }: ConsumerMetadata, { headers, value }: Delivery): ob
   const type = String(headers['event_type']);
   const event = events?.get(type);
   return event && readEvent(event, type, value);
+}
+
+/** What a handler is called with. */
+function payloadOf({ context }: Delivery, event: object | undefined): unknown {
+  return event ?? context.switchToRpc().getData();
 }
 
 function backoff({ backoff: first, maxBackoff }: ConsumerPolicy['retry'], round: number): number {

@@ -90,6 +90,11 @@ export interface Dialect {
    * @throws MessageInProgressError as for one; nothing has been done then, and the transaction had better end
    */
   insertConsumedBatch(sql: Sql, consumer: string, messageIds: readonly string[], patience: Patience): Promise<readonly string[]>;
+  /**
+   * Takes note of an event's place in the sequence of its key, and locks the key until the transaction ends. Answers the
+   * highest place by now, as decimal text: another than the given one when the event is older than the last.
+   */
+  advanceSequence(sql: Sql, consumer: string, key: string, place: string): Promise<string>;
   /** Counts one more failure of the consumer on the message, and says how many there have been. */
   countFailure(sql: Sql, consumer: string, messageId: string): Promise<number>;
 }

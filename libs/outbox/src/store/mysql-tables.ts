@@ -45,6 +45,10 @@ export function createTables(collation: string, noPad: boolean, tables: TableNam
       consumer ${exact(100)} NOT NULL, message_id ${exact(190)} NOT NULL, attempts INT NOT NULL,
       updated_at DATETIME(6) NOT NULL, PRIMARY KEY (consumer, message_id), KEY ix_updated_at (updated_at)
     ) ${engine}`,
+    `CREATE TABLE IF NOT EXISTS ${tables.sequence} (
+      consumer VARCHAR(100) NOT NULL, sequence_key VARCHAR(190) NOT NULL, last_place BIGINT NOT NULL,
+      updated_at DATETIME(6) NOT NULL, PRIMARY KEY (consumer, sequence_key)
+    ) ${engine}`,
     `CREATE TABLE IF NOT EXISTS ${tables.history} (
       id BIGINT NOT NULL,
       ${messageColumns(topic)},

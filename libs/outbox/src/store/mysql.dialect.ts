@@ -199,6 +199,20 @@ export function mysqlDialect(
       }
     },
 
+    async advanceSequence(sql: Sql, consumer: string, key: string, place: string): Promise<string> {
+      // An insert that finds its row locks it for writing at once; an UPDATE that finds none would lock a gap.
+      await sql.query(
+        `INSERT INTO ${tables.sequence} (consumer, sequence_key, last_place, updated_at) VALUES (?, ?, ?, ${now})
+         ON DUPLICATE KEY UPDATE last_place = GREATEST(last_place, VALUES(last_place)), updated_at = ${now}`,
+        [consumer, key, place],
+      );
+      const rows = (await sql.query(
+        `SELECT CAST(last_place AS CHAR) AS place FROM ${tables.sequence} WHERE consumer = ? AND sequence_key = ? FOR UPDATE`,
+        [consumer, key],
+      )) as { place: string }[];
+      return rows[0]?.place ?? place;
+    },
+
     async countFailure(sql: Sql, consumer: string, messageId: string): Promise<number> {
       await sql.query(
         `INSERT INTO ${tables.failure} (consumer, message_id, attempts, updated_at) VALUES (?, ?, 1, ${now})

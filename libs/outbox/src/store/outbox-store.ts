@@ -38,7 +38,7 @@ export class OutboxStore {
     const { tables } = this.dialect;
     let lanes: number;
     try {
-      for (const table of [tables.message, tables.pending, tables.hold, tables.held, tables.consumed, tables.failure]) {
+      for (const table of [tables.message, tables.pending, tables.hold, tables.held, tables.consumed, tables.failure, tables.sequence]) {
         await sql.query(`SELECT 1 FROM ${table} WHERE 1 = 0`);
       }
       const rows = (await sql.query(`SELECT COUNT(*) AS count FROM ${tables.lane}`)) as { count: string | number }[];
@@ -93,6 +93,11 @@ export class OutboxStore {
       for (const id of await this.dialect.insertConsumedBatch(sql, consumer, chunk, patience)) fresh.add(id);
     }
     return fresh;
+  }
+
+  /** The highest place of the key by now, this one included; it is another when the event is older than the last. */
+  advanceSequence(sql: Sql, consumer: string, key: string, place: string): Promise<string> {
+    return this.dialect.advanceSequence(sql, consumer, key, place);
   }
 
   /** Counts one more failure of the consumer on the message, and says how many there have been. */

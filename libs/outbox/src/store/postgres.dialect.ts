@@ -160,6 +160,17 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
 
     insertConsumedBatch: insertConsumed,
 
+    async advanceSequence(sql: Sql, consumer: string, key: string, place: string): Promise<string> {
+      const rows = (await sql.query(
+        `INSERT INTO ${tables.sequence} AS s (consumer, sequence_key, last_place, updated_at) VALUES ($1, $2, $3, ${NOW})
+         ON CONFLICT (consumer, sequence_key) DO UPDATE SET
+         last_place = GREATEST(s.last_place, EXCLUDED.last_place), updated_at = EXCLUDED.updated_at
+         RETURNING last_place::text AS place`,
+        [consumer, key, place],
+      )) as { place: string }[];
+      return rows[0]?.place ?? place;
+    },
+
     async countFailure(sql: Sql, consumer: string, messageId: string): Promise<number> {
       const rows = (await sql.query(
         `INSERT INTO ${tables.failure} AS f (consumer, message_id, attempts, updated_at) VALUES ($1, $2, 1, ${NOW})
@@ -228,6 +239,10 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
     `CREATE TABLE IF NOT EXISTS ${tables.failure} (
       consumer VARCHAR(100) COLLATE "C" NOT NULL, message_id ${text} NOT NULL, attempts INT NOT NULL,
       updated_at TIMESTAMP(6) NOT NULL, PRIMARY KEY (consumer, message_id)
+    )`,
+    `CREATE TABLE IF NOT EXISTS ${tables.sequence} (
+      consumer VARCHAR(100) COLLATE "C" NOT NULL, sequence_key ${text} NOT NULL, last_place BIGINT NOT NULL,
+      updated_at TIMESTAMP(6) NOT NULL, PRIMARY KEY (consumer, sequence_key)
     )`,
     `CREATE INDEX IF NOT EXISTS "ix_${names.consumed}_consumed_at" ON ${tables.consumed} (consumed_at)`,
     `CREATE INDEX IF NOT EXISTS "ix_${names.failure}_updated_at" ON ${tables.failure} (updated_at)`,

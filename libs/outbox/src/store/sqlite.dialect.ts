@@ -98,6 +98,17 @@ export function sqliteDialect(names: TableNames): Dialect {
       return rows.map((row) => row.message_id);
     },
 
+    async advanceSequence(sql: Sql, consumer: string, key: string, place: string): Promise<string> {
+      const rows = (await sql.query(
+        `INSERT INTO ${tables.sequence} (consumer, sequence_key, last_place, updated_at)
+         VALUES (?, ?, CAST(? AS INTEGER), ${NOW}) ON CONFLICT DO UPDATE SET
+         last_place = MAX(last_place, excluded.last_place), updated_at = excluded.updated_at
+         RETURNING CAST(last_place AS TEXT) AS place`,
+        [consumer, key, place],
+      )) as { place: string }[];
+      return rows[0]?.place ?? place;
+    },
+
     async countFailure(sql: Sql, consumer: string, messageId: string): Promise<number> {
       const rows = (await sql.query(
         `INSERT INTO ${tables.failure} (consumer, message_id, attempts, updated_at) VALUES (?, ?, 1, ${NOW})
@@ -161,6 +172,10 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
     `CREATE TABLE IF NOT EXISTS ${tables.failure} (
       consumer TEXT NOT NULL, message_id TEXT NOT NULL, attempts INTEGER NOT NULL, updated_at TEXT NOT NULL,
       PRIMARY KEY (consumer, message_id)
+    ) WITHOUT ROWID`,
+    `CREATE TABLE IF NOT EXISTS ${tables.sequence} (
+      consumer TEXT NOT NULL, sequence_key TEXT NOT NULL, last_place INTEGER NOT NULL, updated_at TEXT NOT NULL,
+      PRIMARY KEY (consumer, sequence_key)
     ) WITHOUT ROWID`,
     `CREATE INDEX IF NOT EXISTS "ix_${names.consumed}_consumed_at" ON ${tables.consumed} (consumed_at)`,
     `CREATE INDEX IF NOT EXISTS "ix_${names.failure}_updated_at" ON ${tables.failure} (updated_at)`,

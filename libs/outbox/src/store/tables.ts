@@ -24,6 +24,8 @@ export interface TableNames {
   readonly consumed: string;
   /** One row for each message that a consumer has failed on. */
   readonly failure: string;
+  /** One row for each key of a consumer that keeps events in sequence. */
+  readonly sequence: string;
 }
 
 const DEFAULT_NAMES: TableNames = {
@@ -38,6 +40,7 @@ const DEFAULT_NAMES: TableNames = {
   history: 'outbox_history',
   consumed: 'consumed_message',
   failure: 'consumed_failure',
+  sequence: 'consumed_sequence',
 };
 
 /** Lanes that a relay can work on side by side. Fixed when the tables are made. */

@@ -33,7 +33,9 @@ export function IdempotentBatchConsumer<E extends readonly Type<object>[] = read
   const single: IdempotentConsumerOptions = options;
   assertConsumerName(name);
   assertConsumerOptions(single, prefix);
-  if (single.dedupe !== undefined) throw new OutboxOptionsError(`${prefix}batches are recognised by the table only.`);
+  if (single.dedupe !== undefined || single.sequence !== undefined) {
+    throw new OutboxOptionsError(`${prefix}dedupe and sequence are for single messages; a batch is recognised by the table.`);
+  }
   if (!Number.isSafeInteger(batchSize) || batchSize < 1) {
     throw new OutboxOptionsError(`${prefix}batchSize must be a whole number of at least 1.`);
   }
