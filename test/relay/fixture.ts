@@ -17,7 +17,7 @@ export const QUICK: Partial<RelayOptions> = { retryDelay: 20, maxRetryDelay: 200
 export class Relays {
   private readonly running: { relay: Relay; poll: NodeJS.Timeout }[] = [];
 
-  private readonly serial: SerialQueryRunners;
+  readonly serial: SerialQueryRunners;
 
   constructor(readonly f: StoreFixture) {
     this.serial = new SerialQueryRunners(f.dataSource, f.dataSource.createQueryRunner.bind(f.dataSource));

@@ -32,7 +32,9 @@ export type OutboxErrorCode =
   | 'OUTBOX_PAYLOAD_UNREADABLE'
   | 'OUTBOX_HANDLER_FAILED'
   | 'OUTBOX_CONSUMER_DUPLICATE'
-  | 'OUTBOX_CONSUMER_MISPLACED';
+  | 'OUTBOX_CONSUMER_MISPLACED'
+  | 'OUTBOX_OPERATION_INVALID'
+  | 'OUTBOX_LANES_BUSY';
 
 /** What every error of this library is: a stable code, whether trying again can help, and the cause. */
 export abstract class OutboxError extends Error {
@@ -231,4 +233,15 @@ export class ConsumerDuplicateError extends OutboxError {
 /** `@IdempotentConsumer` stands where it has no effect: on something that handles no messages. Thrown at boot. */
 export class ConsumerMisplacedError extends OutboxError {
   readonly code = 'OUTBOX_CONSUMER_MISPLACED';
+}
+
+/** An operation was asked for in a way that cannot be done, or without saying who asks and why. Nothing was done. */
+export class OperationInvalidError extends OutboxError {
+  readonly code = 'OUTBOX_OPERATION_INVALID';
+}
+
+/** A relay has kept the lanes of messages for too long to wait for them. What was done before stays done. */
+export class LanesBusyError extends OutboxError {
+  readonly code = 'OUTBOX_LANES_BUSY';
+  override readonly retryable = true;
 }

@@ -38,6 +38,7 @@ export {
   EventTooLargeError,
   HandlerFailedError,
   IsolationConflictError,
+  LanesBusyError,
   LanesMismatchError,
   LeaseLostError,
   MessageIdInvalidError,
@@ -45,6 +46,7 @@ export {
   MessageInProgressError,
   MessageStaleError,
   NoTransactionError,
+  OperationInvalidError,
   OutboxError,
   type OutboxErrorCode,
   OutboxModuleDuplicateError,
@@ -67,6 +69,9 @@ export { currentMessageContext, type MessageContext, withMessageContext } from '
 export { type KeyValue, OutboxEvent, type OutboxEventOptions } from './event/outbox-event.decorator';
 export type { RawMessage } from './event/raw-message';
 export { OutboxHealth, type OutboxHealthReport } from './observe/outbox-health';
+export type { Operator } from './operate/audit';
+export type { Pass, PassOutcome, PurgeReport } from './operate/cleaner';
+export { type ActOptions, type ActResult, OutboxAdmin, type OutboxStats, type Target } from './operate/outbox-admin';
 export type { RetentionOptions } from './operate/retention-options';
 export type { OutboxModuleAsyncOptions, OutboxModuleOptions } from './options';
 export { OutboxModule } from './outbox.module';
@@ -87,6 +92,8 @@ export type { RelayEventName, RelayEvents, RelayListener, RelayStage } from './r
 export type { ExhaustedMessage, RelayOptions } from './relay/relay-options';
 export type { AfterParking } from './relay/settlement';
 export { outboxMigrations } from './store/migration';
+export type { FoundMessage, MessageContent, MessageFilter, MessagePage, TopicsReport, TopicStats } from './store/look';
+export type { MessageState } from './store/message-state';
 export type { Backlog, Order } from './store/outbox-store';
 export type { PurgeMode } from './store/purge';
 export type { SchemaOptions, TableNames } from './store/tables';

@@ -5,6 +5,7 @@ import { ConsumerEvents } from './consume/consumer-events';
 import { IdempotentRunner } from './consume/idempotent-runner';
 import { MessageConsumer } from './consume/message-consumer';
 import { Cleaner } from './operate/cleaner';
+import { OutboxAdmin } from './operate/outbox-admin';
 import { OutboxHealth } from './observe/outbox-health';
 import type { ResolvedOptions } from './options';
 import { type ClaimSessions, PooledClaimSessions, SerialClaimSessions } from './relay/claim-sessions';
@@ -30,6 +31,7 @@ export class OutboxCore {
   readonly batches: BatchConsumer;
   readonly relay: Relay;
   readonly health: OutboxHealth;
+  readonly admin: OutboxAdmin;
   readonly cleaner: Cleaner;
   /** Whether this process cleans. */
   readonly cleans: boolean;
@@ -74,6 +76,7 @@ export class OutboxCore {
         : new PooledClaimSessions(store, dataSource.options, { workers, sessionTimeout });
     this.relay = new Relay(sessions(concurrency), options.publisher, store, { ...options.relay, concurrency });
     this.cleaner = new Cleaner(store, () => sessions(0), options.retention);
+    this.admin = new OutboxAdmin(dataSource, store, () => sessions(1), this.cleaner, () => this.relay.wake());
     this.cleans = options.cleans;
     this.health = new OutboxHealth(dataSource, store, this.relay, options.publisher);
   }
@@ -96,7 +99,8 @@ export class OutboxCore {
     return core;
   }
 
-  onApplicationShutdown(): void {
+  async onApplicationShutdown(): Promise<void> {
+    await this.admin.close();
     this.ambient.leave();
     const { subscribers } = this.dataSource;
     const index = subscribers.indexOf(this.subscriber);

@@ -9,6 +9,7 @@ import { IdempotentRunner } from './consume/idempotent-runner';
 import { MessageConsumer } from './consume/message-consumer';
 import { DataSourceMissingError, OutboxModuleDuplicateError } from './errors';
 import { CleanerSchedule } from './operate/cleaner-schedule';
+import { OutboxAdmin } from './operate/outbox-admin';
 import { OutboxHealth } from './observe/outbox-health';
 import { type OutboxModuleAsyncOptions, type OutboxModuleOptions, resolveOptions } from './options';
 import { OutboxCore } from './outbox-core';
@@ -30,6 +31,7 @@ const OFFERED: readonly (readonly [Type<object>, (core: OutboxCore) => object])[
   [ConsumerEvents, (core) => core.consumerEvents],
   [Relay, (core) => core.relay],
   [OutboxHealth, (core) => core.health],
+  [OutboxAdmin, (core) => core.admin],
 ];
 
 /**

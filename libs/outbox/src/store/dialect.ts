@@ -51,6 +51,8 @@ export interface Dialect {
   insertMessages(sql: Sql, messages: readonly NewMessage[]): Promise<void>;
   /** Locks up to `limit` free lanes, from `first` up to and without `end`, that have something to send. */
   lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]>;
+  /** Waits for lanes, given in ascending order, as long as the session's timeout lets it. */
+  waitForLanes(sql: Sql, lanes: readonly number[]): Promise<void>;
   /** Gives lanes back, after the transaction has ended, where that did not do it. */
   unlockLanes(sql: Sql, lanes: readonly number[]): Promise<void>;
   /** Takes, without waiting, the right to clean the tables; the end of the connection gives it back. */
@@ -137,10 +139,10 @@ export function messageValues(message: OutboxMessage): (string | null)[] {
 export function laneHasWork({ tables, now }: Pick<Dialect, 'tables' | 'now'>): string {
   // Scalar subqueries, since EXISTS becomes a semi-join on MySQL, which reads every pending row.
   return (
-    `((SELECT p.id FROM ${tables.pending} p WHERE p.lane = l.lane LIMIT 1) IS NOT NULL ` +
+    `(l.paused = 0 AND ((SELECT p.id FROM ${tables.pending} p WHERE p.lane = l.lane LIMIT 1) IS NOT NULL ` +
     // Without a single hold, which is the rule, no lane is asked for its own.
     `OR ((SELECT 1 FROM ${tables.hold} LIMIT 1) IS NOT NULL AND ` +
-    `(SELECT h.lane FROM ${tables.hold} h WHERE h.lane = l.lane AND h.retry_at <= ${now} LIMIT 1) IS NOT NULL))`
+    `(SELECT h.lane FROM ${tables.hold} h WHERE h.lane = l.lane AND h.retry_at <= ${now} LIMIT 1) IS NOT NULL)))`
   );
 }
 

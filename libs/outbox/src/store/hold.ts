@@ -1,18 +1,19 @@
 import type { ChangingSql } from './connection';
-import type { Dialect } from './dialect';
+import type { Dialect, Sql } from './dialect';
 import { hasKey, type Key } from './key-deletes';
-import { type HoldPlace, placeName } from './order-key';
+import { type HoldPlace, placeName, TOPIC_HOLD_KEY } from './order-key';
 
 /** Rows of one statement that names each with its values. */
 const ROWS_PER_STATEMENT = 500;
 /** A hold that nobody but an operator ends is due in a hundred years. */
-const NEVER_MS = 100 * 365 * 24 * 3600 * 1000;
+export const NEVER_MS = 100 * 365 * 24 * 3600 * 1000;
 
 /**
- * Why a key, or a topic, is held: its first message is tried again later; it was given up and its followers wait for
- * an operator; or the topic does not exist.
+ * Why a key, or a topic, is held. `retry`: its first message is tried again later. `blocked`: that was given up, and
+ * those behind it wait for an operator. `topic`: the topic does not exist. `stopped`: an operator has stopped the key.
+ * `paused`: an operator has paused the topic.
  */
-export type HoldState = 'retry' | 'blocked' | 'topic';
+export type HoldState = 'retry' | 'blocked' | 'topic' | 'stopped' | 'paused';
 
 export interface NewHold {
   readonly place: HoldPlace;
@@ -98,6 +99,34 @@ async function waitedFor(sql: ChangingSql, dialect: Dialect, places: readonly Ho
     places.flatMap(({ topic, key }) => [topic, key]),
   )) as { place: number }[];
   return new Set(rows.flatMap(({ place }) => places[Number(place)] ?? []));
+}
+
+/** Ends holds that only an operator ends: what waits behind them goes on, unless its topic is paused. */
+export async function endHolds(sql: ChangingSql, dialect: Dialect, places: readonly HoldPlace[]): Promise<void> {
+  const { bind, tables, updateByKey } = dialect;
+  const states = await readHolds(sql, dialect, places.map((place) => ({ ...place, key: TOPIC_HOLD_KEY })));
+  const isPaused = (place: HoldPlace): boolean => states.get(placeName({ ...place, key: TOPIC_HOLD_KEY })) === 'paused';
+  for (const [state, group] of [['paused', places.filter(isPaused)], ['retry', places.filter((place) => !isPaused(place))]] as const) {
+    for (const part of partsOf(group)) {
+      const which = hasKey('hold', part.map(toKey));
+      await sql.query(bind(`${updateByKey(tables.hold)} SET state = '${state}' WHERE ${which.sql}`), which.parameters);
+    }
+    if (state === 'retry') await releaseHolds(sql, dialect, group);
+  }
+}
+
+/** Those of the places at which there is a hold, by name, and why. */
+export async function readHolds(sql: Sql, dialect: Dialect, places: readonly HoldPlace[]): Promise<ReadonlyMap<string, HoldState>> {
+  const states = new Map<string, HoldState>();
+  for (const part of partsOf([...new Map(places.map((place) => [placeName(place), place])).values()])) {
+    const which = hasKey('hold', part.map(toKey));
+    const rows = (await sql.query(
+      dialect.bind(`SELECT t.lane AS lane, t.topic AS topic, t.message_key AS message_key, t.state AS state FROM ${dialect.tables.hold} t WHERE ${which.sql}`),
+      which.parameters,
+    )) as { lane: number; topic: string; message_key: string; state: HoldState }[];
+    for (const row of rows) states.set(placeName({ lane: Number(row.lane), topic: row.topic, key: row.message_key }), row.state);
+  }
+  return states;
 }
 
 function toKey({ lane, topic, key }: HoldPlace): Key {

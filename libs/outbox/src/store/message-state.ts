@@ -3,8 +3,14 @@ import type { Dialect, Sql } from './dialect';
 import { idIn } from './key-deletes';
 import { holdKey, placeName, placeOf } from './order-key';
 
-/** `lost`: the message waits nowhere, and nobody says that it was sent. It never happens unless tables were edited. */
-export type MessageState = 'pending' | 'held' | 'dead' | 'sent' | 'lost';
+/**
+ * `discarded`: an operator has decided that it is not sent. `lost`: the message waits nowhere, and nobody says that it was sent. It never happens unless tables
+ * were edited.
+ */
+export type MessageState = 'pending' | 'held' | 'dead' | 'sent' | 'discarded' | 'lost';
+
+/** What `status` says in the log; 0 is a message that waits, or that the sweeper has not marked yet. */
+export const ENDED_AS: Readonly<Record<number, MessageState>> = { 1: 'sent', 2: 'dead', 3: 'discarded' };
 
 interface LogRow {
   id: string;
@@ -14,7 +20,7 @@ interface LogRow {
   status: number;
 }
 
-interface Suspect {
+export interface Suspect {
   readonly id: string;
   readonly lane: number;
   readonly topic: string;
@@ -43,8 +49,7 @@ export async function statesOf(
   const open = rows.filter(({ status }) => Number(status) === 0).map((row) => toSuspect(row, lanes));
   const places = await findPlaces(sql, dialect, open);
   for (const { id, message_id, status } of rows) {
-    const state = Number(status) === 1 ? 'sent' : Number(status) === 2 ? 'dead' : places.get(id);
-    states.set(message_id, state ?? 'lost');
+    states.set(message_id, ENDED_AS[Number(status)] ?? places.get(id) ?? 'lost');
   }
   return states;
 }
@@ -80,7 +85,7 @@ export async function findLost(
 }
 
 /** Where messages wait, or that a relay has written them down as sent. */
-async function findPlaces(
+export async function findPlaces(
   sql: Sql,
   dialect: Dialect,
   suspects: readonly Suspect[],

@@ -21,7 +21,9 @@ export function createTables(collation: string, noPad: boolean, tables: TableNam
     `CREATE TABLE IF NOT EXISTS ${tables.pending} (
       lane SMALLINT NOT NULL, id BIGINT NOT NULL, bytes INT NOT NULL, PRIMARY KEY (lane, id)
     ) ${engine}`,
-    `CREATE TABLE IF NOT EXISTS ${tables.lane} (lane SMALLINT NOT NULL PRIMARY KEY) ${engine}`,
+    `CREATE TABLE IF NOT EXISTS ${tables.lane} (
+      lane SMALLINT NOT NULL PRIMARY KEY, paused SMALLINT NOT NULL DEFAULT 0
+    ) ${engine}`,
     `CREATE TABLE IF NOT EXISTS ${tables.bucket} (bucket SMALLINT NOT NULL PRIMARY KEY) ${engine}`,
     `CREATE TABLE IF NOT EXISTS ${tables.hold} (
       lane SMALLINT NOT NULL, topic ${topic}, message_key VARCHAR(190) NOT NULL, retry_at DATETIME(6) NOT NULL,

@@ -101,6 +101,18 @@ export function mysqlDialect(
       return locked;
     },
 
+    async waitForLanes(sql: Sql, lanes: readonly number[]): Promise<void> {
+      // One by one: of several the server might make a scan, and wait for others too.
+      for (const lane of lanes) {
+        if (skipLocked) {
+          await sql.query(`SELECT l.lane FROM ${tables.lane} l WHERE l.lane = ${lane} FOR UPDATE`);
+          continue;
+        }
+        const rows = (await sql.query(`SELECT GET_LOCK(${lockName(lane)}, @@SESSION.lock_wait_timeout) AS locked`)) as { locked: unknown }[];
+        if (Number(rows[0]?.locked) !== 1) throw new Error(`The lock of lane ${lane} was not to be had.`);
+      }
+    },
+
     async unlockLanes(sql: Sql, lanes: readonly number[]): Promise<void> {
       if (skipLocked || lanes.length === 0) return;
       await sql.query(`SELECT ${lanes.map((lane) => `RELEASE_LOCK(${lockName(lane)})`).join(', ')}`);

@@ -5,6 +5,7 @@ import type { OutboxMessage } from '../event/message';
 import type { Dialect, NewMessage, Patience, Sql } from './dialect';
 import { type MessageState, statesOf } from './message-state';
 import { ORDER_BUCKETS } from './tables';
+import { Turn } from './turn';
 
 /** Whether the ids of one key follow the order in which transactions commit. */
 export type Order = 'commit' | 'none';
@@ -27,6 +28,9 @@ export interface Backlog {
 
 /** The tables, for those who write and look. Relays work on them through a {@link ClaimSession}. */
 export class OutboxStore {
+  /** What stands for the locks of all lanes where there is one connection: a claim lasts from one transaction to the next. */
+  readonly turn = new Turn();
+
   constructor(
     readonly dialect: Dialect,
     readonly lanes: number,

@@ -115,6 +115,11 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
       return rows.map((row) => Number(row.lane));
     },
 
+    async waitForLanes(sql: Sql, lanes: readonly number[]): Promise<void> {
+      const locks = lanes.map((lane) => `pg_advisory_xact_lock(${laneSpace}, ${lane})`);
+      await sql.query(`SELECT ${locks.join(', ')}`);
+    },
+
     async unlockLanes(): Promise<void> {
       // The end of the transaction did it.
     },
@@ -216,7 +221,7 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
     `CREATE TABLE IF NOT EXISTS ${tables.pending} (
       lane SMALLINT NOT NULL, id BIGINT NOT NULL, bytes INT NOT NULL, PRIMARY KEY (lane, id)
     )`,
-    `CREATE TABLE IF NOT EXISTS ${tables.lane} (lane SMALLINT PRIMARY KEY)`,
+    `CREATE TABLE IF NOT EXISTS ${tables.lane} (lane SMALLINT PRIMARY KEY, paused SMALLINT NOT NULL DEFAULT 0)`,
     `CREATE TABLE IF NOT EXISTS ${tables.hold} (
       lane SMALLINT NOT NULL, topic ${topic}, message_key ${text} NOT NULL, retry_at TIMESTAMP(6) NOT NULL,
       state VARCHAR(10) NOT NULL, PRIMARY KEY (lane, topic, message_key)

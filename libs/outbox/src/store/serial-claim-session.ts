@@ -6,17 +6,31 @@ import { settle } from './settle';
 
 /**
  * Claims where the app has one connection in all: a transaction open while the broker answers would stop everybody.
- * Nothing else may claim, so there is one worker in one process, and it needs no lock.
+ * Nothing else may claim, so there is one worker in one process, and it needs no lock but the store's turn, for
+ * operators.
  */
 export class SerialClaimSession implements ClaimSession {
   private waiters: Waiters | undefined;
+  private endTurn: (() => void) | undefined;
 
   constructor(
     private readonly store: OutboxStore,
     private readonly connection: Connection,
   ) {}
 
-  claim(limits: ClaimLimits): Promise<Claim | undefined> {
+  async claim(limits: ClaimLimits): Promise<Claim | undefined> {
+    this.endTurn = await this.store.turn.take();
+    try {
+      const claim = await this.read(limits);
+      if (!claim) this.giveBack();
+      return claim;
+    } catch (error) {
+      this.giveBack();
+      throw error;
+    }
+  }
+
+  private read(limits: ClaimLimits): Promise<Claim | undefined> {
     return inTransaction(this.connection, async () => {
       const { dialect, lanes: count } = this.store;
       const lanes = await dialect.lockLanes(this.connection, 0, count, count);
@@ -30,11 +44,16 @@ export class SerialClaimSession implements ClaimSession {
   async settle(settlement: Settlement): Promise<void> {
     const { waiters } = this;
     this.waiters = undefined;
-    await inTransaction(this.connection, () => settle(this.connection, this.store.dialect, settlement, waiters));
+    try {
+      await inTransaction(this.connection, () => settle(this.connection, this.store.dialect, settlement, waiters));
+    } finally {
+      this.giveBack();
+    }
   }
 
   async release(): Promise<void> {
     this.waiters = undefined;
+    this.giveBack();
   }
 
   onLost(listener: (cause: Error) => void): void {
@@ -42,6 +61,12 @@ export class SerialClaimSession implements ClaimSession {
   }
 
   close(): Promise<void> {
+    this.giveBack();
     return this.connection.close();
+  }
+
+  private giveBack(): void {
+    this.endTurn?.();
+    this.endTurn = undefined;
   }
 }

@@ -53,6 +53,10 @@ export function sqliteDialect(names: TableNames): Dialect {
       return rows.map((row) => row.lane);
     },
 
+    async waitForLanes(): Promise<void> {
+      // A claim has them by the store's turn.
+    },
+
     async unlockLanes(): Promise<void> {
       // Nothing is locked.
     },
@@ -151,7 +155,7 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
     `CREATE TABLE IF NOT EXISTS ${tables.pending} (
       lane INTEGER NOT NULL, id INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (lane, id)
     ) WITHOUT ROWID`,
-    `CREATE TABLE IF NOT EXISTS ${tables.lane} (lane INTEGER PRIMARY KEY)`,
+    `CREATE TABLE IF NOT EXISTS ${tables.lane} (lane INTEGER PRIMARY KEY, paused INTEGER NOT NULL DEFAULT 0)`,
     `CREATE TABLE IF NOT EXISTS ${tables.hold} (
       lane INTEGER NOT NULL, topic TEXT NOT NULL, message_key TEXT NOT NULL, retry_at TEXT NOT NULL,
       state TEXT NOT NULL, PRIMARY KEY (lane, topic, message_key)

@@ -1,0 +1,61 @@
+import { OperationInvalidError } from '../errors';
+import { isTopic } from '../event/to-message';
+import type { MessageFilter } from '../store/look';
+
+export interface IdLists {
+  readonly ids: readonly string[];
+  readonly messageIds: readonly string[];
+  /** What cannot be the id of any message. */
+  readonly invalid: readonly string[];
+}
+
+const LOG_ID = /^[1-9]\d{0,17}$/;
+const MESSAGE_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Tells ids of the log from message ids. @throws OperationInvalidError for what is no text */
+export function checkIds(given: readonly string[]): IdLists {
+  const [ids, messageIds, invalid]: [string[], string[], string[]] = [[], [], []];
+  for (const id of new Set(given)) {
+    if (typeof id !== 'string') throw new OperationInvalidError(`An id must be a text, not ${typeof id}.`);
+    if (LOG_ID.test(id)) ids.push(id);
+    else if (MESSAGE_ID.test(id)) messageIds.push(id.toLowerCase());
+    else invalid.push(id);
+  }
+  return { ids, messageIds, invalid };
+}
+
+const FILTERS: Record<keyof MessageFilter, 'string' | 'date'> = {
+  topic: 'string',
+  key: 'string',
+  type: 'string',
+  state: 'string',
+  from: 'date',
+  to: 'date',
+};
+const STATES = ['pending', 'held', 'dead', 'sent', 'discarded', 'lost'];
+
+/** @throws OperationInvalidError naming what is wrong: a filter that is not understood must not find everything */
+export function checkFilter(filter: MessageFilter): void {
+  for (const [name, value] of Object.entries(filter)) {
+    const kind = Object.hasOwn(FILTERS, name) ? FILTERS[name as keyof MessageFilter] : undefined;
+    if (!kind) throw new OperationInvalidError(`There is no filter "${name}". Known are: ${Object.keys(FILTERS).join(', ')}.`);
+    if (value === undefined) throw new OperationInvalidError(`The filter ${name} is undefined: leave it out to find all.`);
+    const isRight = kind === 'date' ? value instanceof Date && !Number.isNaN(value.getTime()) : typeof value === 'string' && value !== '';
+    if (!isRight) throw new OperationInvalidError(`The filter ${name} must be a ${kind === 'date' ? 'valid date' : 'text'}.`);
+  }
+  if (filter.state !== undefined && !STATES.includes(filter.state)) {
+    throw new OperationInvalidError(`There is no state "${String(filter.state)}". Known are: ${STATES.join(', ')}.`);
+  }
+}
+
+/** @throws OperationInvalidError */
+export function checkLimit(limit: unknown, most: number): void {
+  if (typeof limit === 'number' && Number.isSafeInteger(limit) && limit >= 1 && limit <= most) return;
+  const upTo = most === Number.MAX_SAFE_INTEGER ? '' : ` and at most ${most}`;
+  throw new OperationInvalidError(`limit must be a whole number of at least 1${upTo}, not ${String(limit)}.`);
+}
+
+/** @throws OperationInvalidError */
+export function checkTopic(topic: unknown): void {
+  if (typeof topic !== 'string' || !isTopic(topic)) throw new OperationInvalidError(`"${String(topic)}" is not the name of a topic.`);
+}
