@@ -34,11 +34,11 @@ module.exports = {
       to: {},
     },
     {
-      name: 'kafkajs-and-microservices-are-optional',
+      name: 'kafka-clients-and-microservices-are-optional',
       comment: 'What index.ts reaches must load without the optional peers.',
       severity: 'error',
-      from: { path: SOURCE, pathNot: [`${SOURCE}/(publish/(kafkajs|in-memory)|consume/batch/kafka-batch-server)`, '\\.spec\\.ts$'] },
-      to: { path: 'node_modules/(kafkajs|ioredis|@nestjs/microservices)', dependencyTypesNot: ['type-only'] },
+      from: { path: SOURCE, pathNot: [`${SOURCE}/(publish/(kafkajs|platformatic|in-memory)|consume/batch/kafka-batch-server)`, '\\.spec\\.ts$'] },
+      to: { path: 'node_modules/(kafkajs|@platformatic|ioredis|@nestjs/microservices)', dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'apps-use-the-published-library',
@@ -57,6 +57,6 @@ module.exports = {
     doNotFollow: { path: ['node_modules', '/dist/'] },
     tsConfig: { fileName: 'libs/outbox/tsconfig.json' },
     tsPreCompilationDeps: true,
-    enhancedResolveOptions: { conditionNames: ['import', 'require', 'node', 'default'] },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'require', 'node', 'default'] },
   },
 };

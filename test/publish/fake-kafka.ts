@@ -15,7 +15,10 @@ export interface FakeProduce {
 
 type OnProduce = (produce: FakeProduce) => FakeAnswer | Promise<FakeAnswer>;
 
-/** Brokers that speak as much of Kafka's protocol as a producer needs, and do as they are told. */
+/**
+ * Brokers that speak as much of Kafka's protocol as a producer needs, and do as they are told. Clients that ask for
+ * versions in the old form get old versions of all, others (`flexible`) the oldest ones of the new form.
+ */
 export class FakeKafka {
   readonly produced: FakeProduce[] = [];
   connections = 0;
@@ -102,10 +105,14 @@ export class FakeKafka {
 
   private async bodyFor(node: number, socket: net.Socket, frame: Buffer): Promise<Buffer | null> {
     const api = frame.readInt16BE(4);
-    if (api === 18) return apiVersions();
-    if (api === 3) return this.metadata(frame);
-    if (api === 22) this.producers += 1;
-    if (api === 22) return new Writer().int32(0).int16(0).int64(7).int16(0).buffer; // InitProducerId
+    const version = frame.readInt16BE(6);
+    if (api === 18) return version < 3 ? apiVersions() : flexibleApiVersions();
+    if (api === 3) return version < 9 ? this.metadata(frame) : this.flexibleMetadata(frame);
+    if (api === 22) {
+      this.producers += 1;
+      const producer = new Writer().int32(0).int16(0).int64(7).int16(0).buffer;
+      return version < 2 ? producer : new Writer().int8(0).bytes(producer).int8(0).buffer;
+    }
     const request = readProduceRequest(frame);
     if (request === null) throw new Error(`the fake broker does not know api ${api}`);
     this.produced.push({ node, units: request.units });
@@ -146,6 +153,30 @@ export class FakeKafka {
     }
     return out.buffer;
   }
+
+  private flexibleMetadata(frame: Buffer): Buffer {
+    let at = 15 + Math.max(0, frame.readInt16BE(12));
+    // Lengths of the new form are one too large; those of the tests take one byte.
+    const asked = Array.from({ length: frame.readUInt8(at++) - 1 }, () => {
+      const length = frame.readUInt8(at) - 1;
+      at += 1 + length + 1;
+      return frame.toString('utf8', at - 1 - length, at - 1);
+    });
+    const out = new Writer().int8(0).int32(0).int8(this.servers.length + 1);
+    this.servers.forEach((server, node) => {
+      out.int32(node).compact('127.0.0.1').int32(this.ports.get(node) ?? portOf(server)).int8(0).int8(0);
+    });
+    out.int8(0).int32(0).int8(asked.length + 1);
+    for (const topic of asked) {
+      const leaders = this.topics.get(topic);
+      out.int16(leaders === undefined ? 3 : 0).compact(topic).int8(0).int8((leaders?.length ?? 0) + 1);
+      leaders?.forEach((leader, partition) => {
+        out.int16(leader < 0 ? 5 : 0).int32(partition).int32(leader).int32(0).int8(1).int8(1).int8(1).int8(0);
+      });
+      out.int32(0).int8(0);
+    }
+    return out.int32(0).int8(0).buffer;
+  }
 }
 
 function portOf(server: net.Server): number {
@@ -157,6 +188,13 @@ function apiVersions(): Buffer {
   const out = new Writer().int16(0).int32(apis.length);
   for (const [api, newest] of apis) out.int16(api).int16(0).int16(newest);
   return out.int32(0).buffer;
+}
+
+function flexibleApiVersions(): Buffer {
+  const apis: [number, number][] = [[0, 7], [3, 9], [18, 3], [22, 3]];
+  const out = new Writer().int16(0).int8(apis.length + 1);
+  for (const [api, version] of apis) out.int16(api).int16(version).int16(version).int8(0);
+  return out.int32(0).int8(0).buffer;
 }
 
 class Writer {
@@ -195,6 +233,11 @@ class Writer {
     const bytes = Buffer.alloc(8);
     bytes.writeBigInt64BE(BigInt(value));
     return this.bytes(bytes);
+  }
+
+  /** A string of the new form, of less than 127 bytes. */
+  compact(value: string): this {
+    return this.int8(Buffer.byteLength(value) + 1).bytes(Buffer.from(value));
   }
 
   string(value: string): this {

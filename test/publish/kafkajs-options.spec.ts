@@ -1,5 +1,6 @@
 import type { KafkaOptions } from '@nestjs/microservices';
 import { CompressionTypes } from 'kafkajs';
+import { OutboxOptionsError } from 'nestjs-transactional-outbox';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
 import { describe, expect, it } from 'vitest';
 
@@ -37,7 +38,7 @@ describe('the options of kafkaPublisher', () => {
     // @ts-expect-error both forms at once
     expect(() => kafkaPublisher({ brokers, client: { brokers } })).not.toThrow();
     // @ts-expect-error no brokers
-    expect(() => kafkaPublisher({ clientId: 'orders' })).toThrow(TypeError);
+    expect(() => kafkaPublisher({ clientId: 'orders' })).toThrow(OutboxOptionsError);
     // @ts-expect-error a setting of the send, in the flat form
     kafkaPublisher({ brokers, send: { compression: CompressionTypes.GZIP } });
     // @ts-expect-error the outbox is not for Kafka's transactions

@@ -246,14 +246,20 @@ export function describePublisher(name: string, setUp: () => Promise<PublisherSe
   });
 }
 
-/** Does what the relay does: sends again what was not acknowledged. A broker that is back may need a moment. */
-export async function untilAcknowledged(publisher: Publisher, records: readonly PublishRecord[]): Promise<void> {
+/**
+ * Does what the relay does: sends again what was not acknowledged. A broker that is back may need a moment. Returns how
+ * often it had to send: each time but the last may have left a copy.
+ */
+export async function untilAcknowledged(publisher: Publisher, records: readonly PublishRecord[]): Promise<number> {
   let left = records;
+  let sends = 0;
   while (left.length > 0) {
+    sends += 1;
     const outcomes = await publisher.publish(left, { timeout: TIMEOUT });
     left = left.filter((_, n) => outcomes[n]?.status !== 'acknowledged');
     if (left.length > 0) await sleep(100);
   }
+  return sends;
 }
 
 /** Rule 1 and rule 3: on the topics is what was acknowledged, once, and each key in its order. */

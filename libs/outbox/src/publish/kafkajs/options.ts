@@ -1,4 +1,6 @@
 import type { CompressionTypes, KafkaConfig, ProducerConfig } from 'kafkajs';
+import { OutboxOptionsError } from '../../errors';
+import { requestBytes } from '../kafka/limits';
 import { checkTopics, type TopicSpec } from '../topic-spec';
 
 /** Settings of the kafkajs producer that a publisher may use. */
@@ -58,19 +60,16 @@ export interface ResolvedKafkaOptions {
   readonly topics: readonly TopicSpec[];
 }
 
-const DEFAULT_MAX_REQUEST_BYTES = 900_000;
-
+/** @throws OutboxOptionsError */
 export function resolveKafkaOptions(options: KafkaPublisherOptions): ResolvedKafkaOptions {
   const acks = options.send?.acks ?? -1;
-  if (acks !== -1) throw new TypeError(`kafkaPublisher needs acks -1 (all in-sync replicas), not ${acks}`);
-  const maxRequestBytes = options.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES;
-  if (!(maxRequestBytes > 0)) throw new TypeError(`maxRequestBytes has to be a number above 0, not ${maxRequestBytes}`);
+  if (acks !== -1) throw new OutboxOptionsError(`kafkaPublisher needs acks -1 (all in-sync replicas), not ${acks}.`);
   return {
     client: clientOf(options),
     producer: options.producer ?? {},
     idempotent: options.idempotent ?? options.producer?.idempotent ?? false,
     compression: options.compression ?? options.send?.compression,
-    maxRequestBytes,
+    maxRequestBytes: requestBytes(options.maxRequestBytes),
     topics: checkTopics(options.topics ?? []),
   };
 }
@@ -79,6 +78,6 @@ function clientOf(options: KafkaPublisherOptions): KafkaConfig {
   if (options.client !== undefined) return options.client;
   const { client, send, producer, idempotent, compression, maxRequestBytes, topics, ...config } = options;
   void [client, send, producer, idempotent, compression, maxRequestBytes, topics];
-  if (config.brokers === undefined) throw new TypeError('kafkaPublisher needs brokers');
+  if (config.brokers === undefined) throw new OutboxOptionsError('kafkaPublisher needs brokers.');
   return config;
 }

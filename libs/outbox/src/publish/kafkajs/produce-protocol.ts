@@ -1,20 +1,10 @@
-/** What a broker said of one partition of a produce request. */
-export interface PartitionAnswer {
-  readonly errorCode: number;
-  /** Offset of the first record, `null` where the broker gave none. */
-  readonly baseOffset: bigint | null;
-}
+import { type PartitionAnswer, unitOf } from '../kafka/session';
 
 /** A produce request: which partitions it writes to. */
 export interface ProduceRequest {
   readonly correlationId: number;
   readonly version: number;
   readonly units: readonly string[];
-}
-
-/** Names a partition of a topic. */
-export function unitOf(topic: string, partition: number): string {
-  return `${topic}/${partition}`;
 }
 
 const PRODUCE = 0;

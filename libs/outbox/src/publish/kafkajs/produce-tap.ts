@@ -1,4 +1,5 @@
-import { type PartitionAnswer, type ProduceRequest, readProduceResponse } from './produce-protocol';
+import type { PartitionAnswer } from '../kafka/session';
+import { type ProduceRequest, readProduceResponse } from './produce-protocol';
 
 /**
  * Follows the produce requests of one producer on the wire. kafkajs does not tell enough: when one partition fails it

@@ -1,6 +1,7 @@
 import net from 'node:net';
 import tls from 'node:tls';
 import type { ISocketFactory } from 'kafkajs';
+import { abortSocket } from '../kafka/abort-socket';
 import { readProduceRequest } from './produce-protocol';
 import type { ProduceTap } from './produce-tap';
 
@@ -9,11 +10,6 @@ const KEEP_ALIVE_DELAY = 60_000;
 /**
  * The sockets of one producer. `producer.disconnect()` waits for requests on their way and does not end a retry that
  * waits for its turn; what has no socket, and can get none, sends nothing.
- *
- * What it cannot take back is a batch that lies in the buffers of the broker's host. Measured with a frozen Kafka 4.3 on
- * one host: batches of up to 150 KB were stored when it thawed, once, and from 400 KB on none, since the reset cut them
- * off; a mere close delivered 900 KB. Such a late copy is a repeat with the same ids, and cannot come before its original
- * of the key, as nothing newer of the key is sent until the batch was acknowledged in a later try.
  */
 export class ProducerSockets {
   private readonly open = new Set<net.Socket>();
@@ -53,12 +49,7 @@ export class ProducerSockets {
 
 function abort(socket: net.Socket): void {
   if (socket.destroyed) return;
-  // A reset, not a close: a close would still deliver what the kernel holds of a batch that was given up. There is none
-  // for TLS; one asked for while connecting waits for the connection; and one asked for after `end` fails without a
-  // word, and Node then hangs at its exit.
-  const resettable = !socket.connecting && !socket.writableEnded && !(socket instanceof tls.TLSSocket);
-  if (resettable) socket.resetAndDestroy();
-  else socket.destroy();
+  abortSocket(socket);
   // kafkajs does not listen for 'close': without an error its requests would stay open until they time out.
   socket.emit('error', new Error('the producer was stopped'));
 }

@@ -1,12 +1,22 @@
 import { Kafka, type KafkaConfig, logLevel, type Producer, type RecordMetadata } from 'kafkajs';
 import type { Deadline } from '../deadline';
-import type { PublishRecord } from '../publisher';
-import { codeOf, rootOf } from './classify';
+import type { PublishFailure, PublishRecord } from '../publisher';
+import {
+  answered,
+  type PartitionAnswer,
+  type Place,
+  placesOf,
+  type Sent,
+  type Session,
+  settle,
+  turned,
+  unitOf,
+} from '../kafka/session';
 import type { ClientLog } from './client-log';
-import { groupByTopic, type Place, placesOf, toMessage } from './messages';
+import { explain } from './explain';
+import { groupByTopic, toMessage } from './messages';
 import type { ResolvedKafkaOptions } from './options';
 import { Partitions } from './partitions';
-import { type PartitionAnswer, unitOf } from './produce-protocol';
 import { ProduceTap } from './produce-tap';
 import { ProducerSockets } from './producer-sockets';
 
@@ -22,25 +32,8 @@ const FORGOTTEN_TOPIC_ERRORS = new Set([
   'TOPIC_AUTHORIZATION_FAILED',
 ]);
 
-/** What is known of a record after a send. */
-export interface SentRecord {
-  readonly place: Place | null;
-  /** `undefined`: the broker did not name the record's partition. */
-  readonly answer: PartitionAnswer | undefined;
-}
-
-export interface Sent {
-  readonly records: readonly SentRecord[];
-  /** What the client threw, or `null`. */
-  readonly error: unknown;
-  /** The time was over before the client was done. */
-  readonly late: boolean;
-  /** Whether anything of the batch can have reached a broker. */
-  readonly written: boolean;
-}
-
 /** One producer of kafkajs, from its connection until it is stopped for good. */
-export class Session {
+export class KafkaJsSession implements Session {
   private readonly producer: Producer;
   private readonly tap = new ProduceTap();
   private readonly sockets: ProducerSockets;
@@ -51,7 +44,6 @@ export class Session {
   constructor(
     private readonly options: ResolvedKafkaOptions,
     log: ClientLog,
-    /** Which of the brokers is asked first: one that is frozen takes the connection and then keeps silent. */
     firstBroker: number,
   ) {
     const { client, producer, idempotent } = options;
@@ -76,22 +68,19 @@ export class Session {
     });
   }
 
-  /** Once stopped, a session sends nothing more and cannot be used again. */
   get stopped(): boolean {
     return this.ended;
   }
 
-  /** Rejects, and stops the session, when no broker answers in time. */
   async connect(deadline: Deadline): Promise<void> {
     const connecting = settle(this.producer.connect());
     const settled = await deadline.race(connecting);
-    if (settled?.value.error === null) return;
+    if (settled?.value.failed === false) return;
     this.stop();
     if (settled !== null) throw settled.value.error;
     throw Object.assign(new Error('no broker answered in time'), { code: 'TIMEOUT' });
   }
 
-  /** Sends one batch, and returns when nothing of it is on its way any more. */
   async send(records: readonly PublishRecord[], deadline: Deadline): Promise<Sent> {
     this.tap.begin();
     this.partitions.begin();
@@ -106,26 +95,28 @@ export class Session {
       }),
     );
     const settled = await deadline.race(sending);
-    const error = settled?.value.error ?? null;
-    const places = placesOf(records, messages, this.partitions);
-    if (settled !== null && error === null) {
+    const failure = settled?.value.failed ? explain(settled.value.error) : null;
+    const places = placesOf(records, (position) => {
+      const message = messages[position];
+      return message === undefined ? undefined : this.partitions.of(message);
+    });
+    if (settled?.value.failed === false) {
       for (const { topic } of records) this.known.add(topic);
       const named = answersOf(settled.value.value ?? []);
-      return { records: answer(places, (unit) => named.get(unit)), error, late: false, written: true };
+      return { records: answered(places, (unit) => named.get(unit)), failure, late: false, written: true };
     }
     if (settled === null) this.stop();
-    else if (!this.isUntouched(records, places, error)) await this.endFailedSend(places, deadline);
-    const answered = answer(places, (unit) => this.tap.answerOf(unit));
-    return { records: answered, error, late: settled === null, written: this.tap.anythingWritten };
+    else if (!this.isUntouched(records, places, failure)) await this.endFailedSend(places, deadline);
+    const sent = answered(places, (unit) => this.tap.answerOf(unit));
+    return { records: sent, failure, late: settled === null, written: this.tap.anythingWritten };
   }
 
-  /** Gives the connections back. */
   async close(deadline: Deadline): Promise<void> {
     if (!this.ended) await deadline.race(settle(this.producer.disconnect()));
     this.stop();
   }
 
-  stop(): void {
+  private stop(): void {
     if (this.ended) return;
     this.ended = true;
     this.sockets.stop();
@@ -141,50 +132,28 @@ export class Session {
     await deadline.race(this.tap.quiet());
     // kafkajs counts a failed batch of an idempotent producer as not sent, though parts may be stored: its sequence
     // numbers are wrong from then on, and the broker would drop new records as repeats.
-    const answered = places.every((place) => place !== null && this.tap.answerOf(place.unit) !== undefined);
-    if (!answered || this.options.idempotent) this.stop();
+    const all = places.every((place) => place !== null && this.tap.answerOf(place.unit) !== undefined);
+    if (!all || this.options.idempotent) this.stop();
   }
 
   /**
    * Whether the client is as it was before the batch. It is when it failed while it looked a new topic up, with an
    * error after which it takes the topic off its list; others it would ask for again with each later batch.
    */
-  private isUntouched(records: readonly PublishRecord[], places: readonly (Place | null)[], error: unknown): boolean {
+  private isUntouched(records: readonly PublishRecord[], places: readonly (Place | null)[], failure: PublishFailure | null): boolean {
     return (
-      FORGOTTEN_TOPIC_ERRORS.has(codeOf(rootOf(error))) &&
+      failure !== null &&
+      FORGOTTEN_TOPIC_ERRORS.has(failure.code) &&
       places.every((place) => place === null) &&
       records.every(({ topic }) => !this.known.has(topic))
     );
   }
 }
 
-function answer(
-  places: readonly (Place | null)[],
-  answerOf: (unit: string) => PartitionAnswer | undefined,
-): SentRecord[] {
-  return places.map((place) => ({ place, answer: place === null ? undefined : answerOf(place.unit) }));
-}
-
 /** kafkajs asks the brokers in the order in which they are given, each new client from the start. */
 function beginningAt(first: number, brokers: KafkaConfig['brokers']): KafkaConfig['brokers'] {
-  if (typeof brokers === 'function') return async () => turned(first, await brokers());
-  return turned(first, brokers);
-}
-
-function turned(first: number, brokers: string[]): string[] {
-  if (!Array.isArray(brokers)) return brokers; // kafkajs says what is wrong with it
-  const at = first % Math.max(1, brokers.length);
-  return [...brokers.slice(at), ...brokers.slice(0, at)];
-}
-
-type Settled<T> = { readonly error: null; readonly value: T } | { readonly error: unknown; readonly value?: undefined };
-
-/** A promise that never rejects: nobody may be listening any more when it settles. */
-function settle<T>(promise: Promise<T>): Promise<Settled<T>> {
-  return promise.then(
-    (value) => ({ error: null, value }),
-    (error: unknown) => ({ error: error ?? new Error('the client failed without saying why') }),
-  );
+  if (typeof brokers === 'function') return async () => turned(await brokers(), first);
+  return Array.isArray(brokers) ? turned(brokers, first) : brokers; // kafkajs says what is wrong with it
 }
 
 function answersOf(metadata: readonly RecordMetadata[]): Map<string, PartitionAnswer> {

@@ -3,7 +3,7 @@ import { type Admin, type ITopicConfig, Kafka, logLevel } from 'kafkajs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TopicRefusedError } from '../../errors';
 import type { TopicSpec } from '../topic-spec';
-import { codeOf, rootOf } from './classify';
+import { explain, rootOf } from './explain';
 import type { ResolvedKafkaOptions } from './options';
 
 /** Milliseconds that one request about topics may take, and that new topics have to get their leaders. */
@@ -76,10 +76,11 @@ export class TopicCreation {
     for (const spec of specs) {
       const failure = await admin
         .createTopics({ topics: [toKafka(spec)], waitForLeaders: false, timeout: PATIENCE })
-        .then((isNew) => void (isNew && created.push(spec.topic)), (error: unknown) => rootOf(innermost(error)));
+        .then((isNew) => void (isNew && created.push(spec.topic)), innermost);
       if (failure === undefined) continue;
-      if (!REFUSALS.has(codeOf(failure))) throw failure;
-      refusals.push(`${spec.topic} (${codeOf(failure)}: ${failure.message})`);
+      const { code, message } = explain(failure);
+      if (!REFUSALS.has(code)) throw failure;
+      refusals.push(`${spec.topic} (${code}: ${message})`);
     }
     if (created.length > 0) this.logger.log(`Created the topics ${created.join(', ')}`);
     await untilLed(admin, created);

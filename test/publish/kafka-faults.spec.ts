@@ -2,24 +2,35 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CompressionTypes } from 'kafkajs';
-import { kafkaPublisher, type KafkaPublisherOptions } from 'nestjs-transactional-outbox/kafkajs';
+import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Publisher } from '../../libs/outbox/src/publish/publisher';
 import { type OwnServer, startOwn } from '../services/index.mjs';
 import { KafkaBroker } from './kafka-broker';
+import { type ClientSettings, KAFKA_CLIENTS } from './kafka-clients';
 import { recordFor, summaryOf, untilAcknowledged, valuesByKey } from './publisher-acceptance';
 
 const TIMEOUT = 20_000;
 /** A killed broker may register again only when its session has run out, and on a busy machine starts slowly. */
 const RESTART_TIMEOUT = 180_000;
 
-describe('the kafkajs publisher and a broker in trouble', () => {
-  let server: OwnServer;
-  let onlooker: KafkaBroker;
+let server: OwnServer;
+let onlooker: KafkaBroker;
+
+beforeAll(async () => {
+  server = await startOwn('kafka');
+  onlooker = await new KafkaBroker(server.info.brokers ?? []).connect();
+});
+afterAll(async () => {
+  await onlooker?.close();
+  await server?.remove();
+});
+
+describe.each(KAFKA_CLIENTS)('the $client publisher and a broker in trouble', ({ create: publisherOf }) => {
   const publishers: Publisher[] = [];
 
-  function create(options: Partial<KafkaPublisherOptions> = {}): Publisher {
-    const publisher = kafkaPublisher({ clientId: 'faults', brokers: onlooker.brokers, ...options } as KafkaPublisherOptions)();
+  function create(settings: Omit<ClientSettings, 'brokers'> = {}): Publisher {
+    const publisher = publisherOf({ brokers: onlooker.brokers, ...settings })();
     publishers.push(publisher);
     return publisher;
   }
@@ -27,19 +38,11 @@ describe('the kafkajs publisher and a broker in trouble', () => {
   const recordsFor = (topic: string, count: number, value = (n: number) => `${n}`) =>
     Array.from({ length: count }, (_, n) => recordFor(topic, { key: `k${n % 10}`, value: value(n) }));
 
-  beforeAll(async () => {
-    server = await startOwn('kafka');
-    onlooker = await new KafkaBroker(server.info.brokers ?? []).connect();
-  });
   afterEach(async () => {
     await Promise.all(publishers.splice(0).map((publisher) => publisher.close()));
   });
-  afterAll(async () => {
-    await onlooker?.close();
-    await server?.remove();
-  });
 
-  it('keeps its deadline while the broker is frozen, and leaves at most one late copy', async () => {
+  it('keeps its deadline while the broker is frozen, and leaves no copy that was not sent', async () => {
     const topic = await onlooker.createTopic({ partitions: 1 });
     const publisher = create();
     await untilAcknowledged(publisher, recordsFor(topic, 1));
@@ -49,16 +52,19 @@ describe('the kafkajs publisher and a broker in trouble', () => {
       expect(summaryOf(await publisher.publish(records, { timeout: 1_000 }))).toEqual(['unknown TIMEOUT']);
     }
     await server.kill('SIGCONT');
-    await untilAcknowledged(publisher, records);
+    const sends = await untilAcknowledged(publisher, records);
     await sleep(3_000);
     const stored = await onlooker.read(topic);
-    // Once as acknowledged, and once more where the first try was in the broker's own buffers already: see
-    // `ProducerSockets`. Neither of the other two tries had a connection that the broker had answered on.
-    expect([101, 201]).toContain(stored.length);
+    // Of the tries while it was frozen only the first had a connection that the broker had answered on: what lay in the
+    // broker's own buffers then is stored when it thaws (see `abortSocket`). Of those after the thaw each may leave a copy.
     for (const { messageId } of records) {
       const copies = stored.filter(({ headers }) => headers.some(([name, value]) => name === 'id' && value === messageId));
-      expect(copies.length).toBeLessThanOrEqual(2);
+      expect(copies.length).toBeGreaterThanOrEqual(1);
+      expect(copies.length).toBeLessThanOrEqual(1 + sends);
     }
+    // Whatever came late, each key first appears in its order.
+    const firsts = new Map([...valuesByKey(stored)].map(([key, values]) => [key, [...new Set(values)]]));
+    expect(firsts).toEqual(valuesByKey(records));
   });
 
   it('ends in time when it is closed while the broker is frozen', async () => {
@@ -121,19 +127,22 @@ describe('the kafkajs publisher and a broker in trouble', () => {
     onlooker = await new KafkaBroker(onlooker.brokers).connect();
   });
 
-  it('creates a missing topic when it may', async () => {
-    const publisher = create({ producer: { allowAutoTopicCreation: true } });
-    const topic = `made-${Date.now()}`;
-    await untilAcknowledged(publisher, recordsFor(topic, 10));
-    expect(await onlooker.count(topic)).toBeGreaterThanOrEqual(10);
-  });
-
   it('compresses', async () => {
     const topic = await onlooker.createTopic({ maxRecordBytes: 50_000 });
     const records = recordsFor(topic, 100, (n) => `${n}`.padEnd(10_000, ' compress me'));
-    const outcomes = await create({ compression: CompressionTypes.GZIP }).publish(records, { timeout: TIMEOUT });
+    const outcomes = await create({ gzip: true }).publish(records, { timeout: TIMEOUT });
     expect(summaryOf(outcomes)).toEqual(['acknowledged']);
     expect(valuesByKey(await onlooker.read(topic))).toEqual(valuesByKey(records));
+  });
+});
+
+describe('the kafkajs publisher', () => {
+  it('creates a missing topic when it may', async () => {
+    const publisher = kafkaPublisher({ brokers: onlooker.brokers, producer: { allowAutoTopicCreation: true } })();
+    const topic = `made-${Date.now()}`;
+    await untilAcknowledged(publisher, [recordFor(topic)]);
+    expect(await onlooker.count(topic)).toBeGreaterThanOrEqual(1);
+    await publisher.close();
   });
 
   it('takes the options of Nest’s ClientKafka', async () => {
@@ -143,8 +152,8 @@ describe('the kafkajs publisher and a broker in trouble', () => {
       producer: { allowAutoTopicCreation: false },
       send: { acks: -1, compression: CompressionTypes.GZIP },
     })();
-    publishers.push(publisher);
     await publisher.connect();
-    expect(summaryOf(await publisher.publish(recordsFor(topic, 10), { timeout: TIMEOUT }))).toEqual(['acknowledged']);
+    expect(summaryOf(await publisher.publish([recordFor(topic)], { timeout: TIMEOUT }))).toEqual(['acknowledged']);
+    await publisher.close();
   });
 });

@@ -1,6 +1,6 @@
-import { refused, unknown } from '../outcome';
 import type { TryOutcome } from '../bisect';
-import type { PublishOutcome } from '../publisher';
+import { refused, unknown } from '../outcome';
+import type { PublishFailure, PublishOutcome } from '../publisher';
 
 /** Kafka's error codes that a produce request may be answered with. */
 const NAMES: Readonly<Record<number, string>> = {
@@ -65,35 +65,7 @@ export function outcomeOfCode(errorCode: number, unit: string): TryOutcome {
   return BY_TOPIC.has(code) ? refused(code, message) : unknown(code, message);
 }
 
-/** The outcome of a record that was not answered, from what the client threw. */
-export function outcomeOfError(error: unknown): PublishOutcome {
-  const root = rootOf(error);
-  const code = codeOf(root);
-  return BY_TOPIC.has(code) ? refused(code, root.message) : unknown(code, root.message);
-}
-
-/** Names of client errors, in words that do not depend on the client. */
-const CLIENT_ERRORS: Readonly<Record<string, string>> = {
-  KafkaJSConnectionError: 'CONNECTION_FAILED',
-  KafkaJSConnectionClosedError: 'CONNECTION_CLOSED',
-  KafkaJSRequestTimeoutError: 'REQUEST_TIMED_OUT',
-  KafkaJSBrokerNotFound: 'BROKER_NOT_AVAILABLE',
-  KafkaJSSASLAuthenticationError: 'SASL_AUTHENTICATION_FAILED',
-  KafkaJSMetadataNotLoaded: 'UNKNOWN_TOPIC_OR_PARTITION',
-  KafkaJSTopicMetadataNotLoaded: 'UNKNOWN_TOPIC_OR_PARTITION',
-  KafkaJSNotImplemented: 'NOT_IMPLEMENTED',
-};
-
-export function codeOf(error: Error & { type?: unknown; code?: unknown }): string {
-  if (typeof error.type === 'string') return error.type;
-  if (typeof error.code === 'string') return error.code;
-  return CLIENT_ERRORS[error.name] ?? 'CLIENT_ERROR';
-}
-
-/** kafkajs wraps what happened into "retries exceeded" and "not retriable", at times twice. */
-export function rootOf(error: unknown): Error & { type?: unknown; code?: unknown } {
-  let root = error instanceof Error ? error : new Error(String(error));
-  const wrappers = ['KafkaJSNumberOfRetriesExceeded', 'KafkaJSNonRetriableError'];
-  while (wrappers.includes(root.name) && root.cause instanceof Error && root.cause !== root) root = root.cause;
-  return root;
+/** The outcome of a record that was not answered, from why the client failed. */
+export function outcomeOfFailure({ code, message }: PublishFailure): PublishOutcome {
+  return BY_TOPIC.has(code) ? refused(code, message) : unknown(code, message);
 }

@@ -2,13 +2,12 @@ import type { TryOutcome } from '../bisect';
 import type { Deadline } from '../deadline';
 import { acknowledged, unknown, type Unknown } from '../outcome';
 import type { PublishRecord } from '../publisher';
-import { codeOf, outcomeOfCode, outcomeOfError, rootOf } from './classify';
-import type { ClientLog } from './client-log';
-import type { ResolvedKafkaOptions } from './options';
-import { type Sent, type SentRecord, Session } from './session';
+import { outcomeOfCode, outcomeOfFailure } from './outcome-of-code';
+import type { QuietLog } from './quiet-log';
+import type { KafkaClient, Sent, SentRecord, Session } from './session';
 
 /**
- * Sends a batch so that what is wrong with one topic or partition does not hold back the others. kafkajs gives up the
+ * Sends a batch so that what is wrong with one topic or partition does not hold back the others. The clients give up the
  * whole batch, before anything of it is written, when one of its topics is missing or one leader cannot be reached.
  */
 export class TopicWiseSender {
@@ -20,13 +19,13 @@ export class TopicWiseSender {
   private unreachable: { readonly deadline: Deadline; readonly outcome: Unknown } | null = null;
 
   constructor(
-    private readonly options: ResolvedKafkaOptions,
-    private readonly log: ClientLog,
+    private readonly client: KafkaClient,
+    private readonly log: QuietLog,
   ) {}
 
   async connect(deadline: Deadline): Promise<Session> {
     if (this.session === null || this.session.stopped) {
-      const session = new Session(this.options, this.log, this.sessions++);
+      const session = this.client.createSession(this.sessions++);
       this.session = session;
       await session.connect(deadline);
     }
@@ -76,8 +75,8 @@ export class TopicWiseSender {
     try {
       return await this.connect(deadline);
     } catch (error) {
-      const root = rootOf(error);
-      const outcome = unknown(codeOf(root), `no connection to Kafka: ${root.message}`);
+      const { code, message } = this.client.explain(error);
+      const outcome = unknown(code, `no connection to Kafka: ${message}`);
       this.unreachable = { deadline, outcome };
       return outcome;
     }
@@ -87,12 +86,12 @@ export class TopicWiseSender {
     const topics = new Set(records.map(({ topic }) => topic));
     const [topic] = topics;
     if (topics.size > 1 || topic === undefined) return;
-    if (sent.error === null || sent.written) {
+    if (sent.failure === null || sent.written) {
       this.apart.delete(topic);
       return;
     }
     this.apart.add(topic);
-    if (codeOf(rootOf(sent.error)) === 'UNKNOWN_TOPIC_OR_PARTITION') {
+    if (sent.failure.code === 'UNKNOWN_TOPIC_OR_PARTITION') {
       this.log.warn(`The topic ${topic} does not exist: its messages wait until it is created`);
     }
   }
@@ -100,7 +99,7 @@ export class TopicWiseSender {
 
 /** What a batch falls apart into when the client gave it up before anything was written. */
 function partsOf(records: readonly PublishRecord[], sent: Sent): number[][] {
-  if (sent.error === null || sent.written) return [];
+  if (sent.failure === null || sent.written) return [];
   const topics = groupBy(records, ({ topic }) => topic);
   if (topics.length > 1) return topics;
   // In any order: where time runs out, it should not always be for the same partitions.
@@ -117,8 +116,8 @@ function outcomeOf(sent: Sent, { place, answer }: SentRecord): TryOutcome {
     return acknowledged(place.partition, offset);
   }
   if (sent.late) return unknown('TIMEOUT', 'Kafka did not answer in time');
-  if (sent.error === null) return unknown('NOT_NAMED', 'the client reported success without naming the record');
-  const outcome = outcomeOfError(sent.error);
+  if (sent.failure === null) return unknown('NOT_NAMED', 'the client reported success without naming the record');
+  const outcome = outcomeOfFailure(sent.failure);
   // What may have been written may be stored; only what certainly was not can be refused for the topic's sake.
   return sent.written && outcome.status === 'refused' ? unknown(outcome.failure.code, outcome.failure.message) : outcome;
 }

@@ -1,0 +1,6 @@
+export { platformaticPublisher } from './publish/platformatic/platformatic-publisher';
+export type {
+  PlatformaticClientOptions,
+  PlatformaticPublisherOptions,
+  PlatformaticSaslOptions,
+} from './publish/platformatic/options';

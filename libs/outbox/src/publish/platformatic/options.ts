@@ -1,0 +1,110 @@
+import type { ConnectionOptions } from 'node:tls';
+import zlib from 'node:zlib';
+import { OutboxOptionsError } from '../../errors';
+import { requestBytes } from '../kafka/limits';
+
+type Provider<T = string> = T | (() => T | Promise<T>);
+
+/** `sasl` of @platformatic/kafka. */
+export interface PlatformaticSaslOptions {
+  readonly mechanism: 'PLAIN' | 'SCRAM-SHA-256' | 'SCRAM-SHA-512' | 'OAUTHBEARER' | 'GSSAPI';
+  readonly username?: Provider;
+  readonly password?: Provider;
+  readonly token?: Provider;
+  readonly oauthBearerExtensions?: Provider<Record<string, string>>;
+  /** The client's own hooks, handed on as they are. */
+  readonly authenticate?: (...args: never[]) => void;
+  readonly authBytesValidator?: (...args: never[]) => void;
+}
+
+/** Options of the client, by its own names; it gets them untouched. */
+export interface PlatformaticClientOptions {
+  readonly clientId: string;
+  /** `host:port` of some brokers; the others are found through them. */
+  readonly bootstrapBrokers: readonly string[] | readonly { readonly host: string; readonly port: number }[];
+  readonly tls?: ConnectionOptions;
+  readonly tlsServerName?: string | boolean;
+  readonly sasl?: PlatformaticSaslOptions;
+  /** Milliseconds that a connection to one broker may take. Default: the client's, 5000. */
+  readonly connectTimeout?: number;
+  /** Milliseconds that one request may take, in any case no longer than the publish. Default: the client's, 30,000. */
+  readonly requestTimeout?: number;
+  /** Milliseconds that a broker waits for its replicas. Default: the client's, 5000. */
+  readonly timeout?: number;
+  /** Milliseconds after which new partitions of a topic are noticed. Default: 300,000, as in the Java client. */
+  readonly metadataMaxAge?: number;
+}
+
+export interface PlatformaticPublisherOptions extends PlatformaticClientOptions {
+  /**
+   * Uses Kafka's idempotent producer. The publisher never lets the client try again by itself, so it adds a second
+   * guard, not another promise: consumers need to recognise repeats all the same. Default: false.
+   */
+  readonly idempotent?: boolean;
+  /** Codec of the batches. `zstd` needs Node 22.15 or later. Default: none. */
+  readonly compression?: 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
+  /**
+   * Bytes of records that go into one request, before compression. A record that alone is larger is still sent, and
+   * the broker decides. Default: 900,000, which leaves room under the 1 MiB that Kafka takes by default.
+   */
+  readonly maxRequestBytes?: number;
+}
+
+export interface ResolvedPlatformaticOptions {
+  readonly client: PlatformaticClientOptions;
+  readonly idempotent: boolean;
+  readonly compression: NonNullable<PlatformaticPublisherOptions['compression']>;
+  readonly maxRequestBytes: number;
+  readonly metadataMaxAge: number;
+}
+
+const DEFAULT_METADATA_MAX_AGE = 300_000;
+
+const OPTIONS: Record<keyof PlatformaticPublisherOptions, true> = {
+  clientId: true,
+  bootstrapBrokers: true,
+  tls: true,
+  tlsServerName: true,
+  sasl: true,
+  connectTimeout: true,
+  requestTimeout: true,
+  timeout: true,
+  metadataMaxAge: true,
+  idempotent: true,
+  compression: true,
+  maxRequestBytes: true,
+};
+const CODECS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'];
+const TIMES = ['connectTimeout', 'requestTimeout', 'timeout', 'metadataMaxAge'] as const;
+
+/** @throws OutboxOptionsError */
+export function resolvePlatformaticOptions(options: PlatformaticPublisherOptions): ResolvedPlatformaticOptions {
+  const { idempotent = false, compression = 'none', maxRequestBytes, ...client } = options;
+  // What is not known here could make the client send again by itself, or keep less than it acknowledges.
+  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(OPTIONS, name));
+  if (unknown.length > 0) {
+    fail(`does not take ${unknown.join(', ')}. Known are: ${Object.keys(OPTIONS).join(', ')}.`);
+  }
+  if (typeof client.clientId !== 'string' || client.clientId === '') fail('needs a clientId.');
+  if (!Array.isArray(client.bootstrapBrokers) || client.bootstrapBrokers.length === 0) fail('needs bootstrapBrokers.');
+  if (typeof idempotent !== 'boolean') fail('needs idempotent to be true or false.');
+  if (!CODECS.includes(compression)) fail(`does not know the compression ${String(compression)}: ${CODECS.join(', ')}.`);
+  if (compression === 'zstd' && !('zstdCompressSync' in zlib)) fail('has no zstd before Node 22.15: try gzip.');
+  for (const name of TIMES) {
+    const time = client[name];
+    if (time !== undefined && !(Number.isFinite(time) && time > 0)) {
+      fail(`needs ${name} to be milliseconds above 0, not ${String(time)}.`);
+    }
+  }
+  return {
+    client,
+    idempotent,
+    compression,
+    maxRequestBytes: requestBytes(maxRequestBytes),
+    metadataMaxAge: client.metadataMaxAge ?? DEFAULT_METADATA_MAX_AGE,
+  };
+}
+
+function fail(what: string): never {
+  throw new OutboxOptionsError(`platformaticPublisher ${what}`);
+}
