@@ -1,10 +1,10 @@
 import { Outbox, OutboxHealth, type OutboxModuleOptions, type PublisherFactory, type RawMessage, Relay, type RelayOptions, TransactionRunner } from 'nestjs-transactional-outbox';
+import type { ReadRecord } from 'nestjs-transactional-outbox/publisher-acceptance';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../consume/until';
 import { startApp, type TestApp } from '../setup/app';
 import type { DatabaseName } from '../setup/databases';
 import type { KafkaBroker } from './kafka-broker';
-import type { ReadRecord } from './publisher-acceptance';
 
 const KEYS = Array.from({ length: 8 }, (_, n) => `k${n}`);
 /** A broker that comes back on a busy machine takes its time. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll } from 'vitest';
 import { type OwnServer, startOwn } from '../services/index.mjs';
 import { KafkaBroker } from './kafka-broker';
@@ -6,6 +7,7 @@ import { describePublisher } from './publisher-acceptance';
 
 /** A broker of our own, since it is stopped. */
 let server: OwnServer;
+let onlooker: KafkaBroker;
 
 beforeAll(async () => {
   server = await startOwn('kafka');
@@ -14,17 +16,24 @@ afterAll(() => server?.remove());
 
 for (const { client, create } of KAFKA_CLIENTS) {
   for (const idempotent of [false, true]) {
-    describePublisher(`the ${client} publisher, idempotent: ${idempotent}`, async () => {
-      const brokers = server.info.brokers ?? [];
-      const onlooker = await new KafkaBroker(brokers).connect();
-      return {
-        create: create({ brokers, idempotent }),
-        createTopic: (topic) => onlooker.createTopic(topic),
+    describePublisher(
+      `the ${client} publisher, idempotent: ${idempotent}`,
+      {
+        create: () => create({ brokers: server.info.brokers ?? [], idempotent })(),
+        createTopic: ({ partitions }) => onlooker.createTopic({ partitions }),
+        createNarrowTopic: ({ partitions }) => onlooker.createTopic({ partitions, maxRecordBytes: 20_000 }),
         read: (topic) => onlooker.read(topic),
-        topicsMustExist: true,
+        impossibleTopic: 'no topic',
+        missingTopic: () => `missing-${randomUUID()}`,
         outage: { start: () => server.kill('SIGKILL'), end: () => server.restart() },
-        close: () => onlooker.close(),
-      };
-    });
+        silence: { start: () => server.kill('SIGSTOP'), end: () => server.kill('SIGCONT') },
+      },
+      {
+        begin: async () => {
+          onlooker = await new KafkaBroker(server.info.brokers ?? []).connect();
+        },
+        end: () => onlooker.close(),
+      },
+    );
   }
 }

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Admin, ConfigResourceTypes, Kafka, logLevel } from 'kafkajs';
-import type { ReadRecord, TopicOptions } from './publisher-acceptance';
+import type { ReadRecord } from 'nestjs-transactional-outbox/publisher-acceptance';
 
-export interface BrokerTopic extends TopicOptions {
+export interface BrokerTopic {
+  readonly partitions?: number;
+  readonly maxRecordBytes?: number;
   /** Nodes that have a copy each. Default: as the broker likes. */
   readonly replicas?: readonly number[];
   readonly minInSync?: number;

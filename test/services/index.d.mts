@@ -119,3 +119,6 @@ export interface OwnCluster {
 export function startOwnCluster(options?: OwnClusterOptions): Promise<OwnCluster>;
 
 export const serviceNames: readonly ServiceName[];
+
+/** Java, and the arguments by which it finds Kafka's own clients. Rejects where Java or Maven is missing. */
+export function kafkaJava(): Promise<{ command: string; args: string[] }>;

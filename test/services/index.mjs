@@ -1,5 +1,6 @@
 // Real servers on demand: from the environment, else from Docker Compose, else native.
 import { clearDocker, hasDocker, startDocker } from './docker.mjs';
+import { kafka } from './kafka.mjs';
 import { clearNative, startNative, untilReady } from './native.mjs';
 import { isAlive, ourselves } from './process.mjs';
 import { checkGiven, givenInfo, infoOf, named, services } from './services.mjs';
@@ -145,4 +146,10 @@ export function env(names) {
     const info = givenInfo(service) ?? (record && (record.source === 'docker' || isAlive(record)) ? infoOf(record) : undefined);
     return info ? [[service.variable, info.url]] : [];
   }));
+}
+
+/** Java with the class path of Kafka's own clients. */
+export async function kafkaJava() {
+  const { command, args } = await kafka.prepare(teller(undefined, 'kafka'));
+  return { command, args };
 }
