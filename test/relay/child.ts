@@ -40,6 +40,11 @@ export class RelayChild {
     return this.lines.some((line) => line.startsWith(start));
   }
 
+  /** What stands behind the start of such lines. */
+  told(start: string): string[] {
+    return this.lines.filter((line) => line.startsWith(start)).map((line) => line.slice(start.length));
+  }
+
   async sees(start: string): Promise<void> {
     await until(() => this.saw(start));
   }

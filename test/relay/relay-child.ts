@@ -16,12 +16,30 @@ export interface ChildSetup {
   readonly publishMs: number;
   /** Milliseconds between polls. Default 20. */
   readonly pollMs?: number;
+  /** How much the clock of its host is off, in ms. */
+  readonly clockOffBy?: number;
+  /** Whether each message is refused when this process sees it first. */
+  readonly refusesFirst?: boolean;
 }
 
 const setup = JSON.parse(process.env.RELAY_CHILD ?? '') as ChildSetup;
 const tell = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
+
+if (setup.clockOffBy !== undefined) setClockOff(setup.clockOffBy);
+const seen = new Set<string>();
+
+/** As faketime does it for the whole process: all that JavaScript knows of the time of day is Date. */
+function setClockOff(by: number): void {
+  const { now } = Date;
+  globalThis.Date = class extends Date {
+    constructor(...args: [] | [number]) {
+      super(args.length === 0 ? now() + by : args[0]);
+    }
+    static override now = (): number => now() + by;
+  } as DateConstructor;
+}
 
 async function main(): Promise<void> {
   const admin = await new DataSource(setup.dataSource).initialize();
@@ -37,8 +55,14 @@ async function main(): Promise<void> {
       async publish(records) {
         tell(`publish ${records.length}`);
         await new Promise((resolve) => setTimeout(resolve, setup.publishMs));
+        const outcomes = records.map(({ messageId }) => {
+          if (!setup.refusesFirst || seen.has(messageId)) return { status: 'acknowledged' as const, partition: 0, offset: null };
+          seen.add(messageId);
+          return { status: 'refused' as const, failure: { code: 'NO', message: 'not at first' } };
+        });
+        for (const [index, { status }] of outcomes.entries()) if (status === 'acknowledged') tell(`sent ${records[index]?.messageId}`);
         tell(`published ${records.length}`);
-        return records.map(() => ({ status: 'acknowledged' as const, partition: 0, offset: null }));
+        return outcomes;
       },
       close: async () => tell('close'),
     }),

@@ -54,6 +54,14 @@ describe.each(SERVERS)('the lanes of a relay on %s', (database) => {
     await session.release();
     return claim?.lanes.length ?? 0;
   };
+  const waitingForLocks = async (): Promise<number> => {
+    const [row] = await f.query<{ n: string | number }>(
+      database === 'postgres'
+        ? `SELECT COUNT(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+        : `SELECT COUNT(*) AS n FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()`,
+    );
+    return Number(row?.n);
+  };
   const killConnections = async (): Promise<void> => {
     if (database === 'postgres') {
       await f.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`);
@@ -109,6 +117,28 @@ describe.each(SERVERS)('the lanes of a relay on %s', (database) => {
     await until(() => new Set(ids(publishers.published)).size === 40);
     frozen.signal('SIGCONT');
     await until(async () => (await f.count('pending')) === 0);
+  });
+
+  it('are free after the session timeout when it is frozen while it settles, and nothing of that stays', async () => {
+    await f.add(...Array.from({ length: 20 }, (_, i) => message({ key: `k${i}` })));
+    const frozen = child(300);
+    await frozen.sees('publish ');
+    // Its settlement will wait for this row: so it can be frozen in the middle of it.
+    const blocker = f.dataSource.createQueryRunner();
+    await blocker.startTransaction();
+    await blocker.query(`SELECT id FROM ${f.tables.pending} FOR UPDATE`);
+    await until(async () => (await waitingForLocks()) > 0);
+    frozen.signal('SIGSTOP');
+    await blocker.rollbackTransaction();
+    await blocker.release();
+    await until(async () => (await free()) > 0);
+    const { publishers } = relays.start({ concurrency: 1 });
+    await until(async () => (await f.count('pending')) === 0);
+    expect(publishers.published).toHaveLength(20);
+    frozen.signal('SIGCONT');
+    await frozen.sees('lost 20');
+    expect(frozen.saw('settled ')).toBe(false);
+    await until(async () => (await f.count('message', 'status = 1')) === 20);
   });
 
   // B6
