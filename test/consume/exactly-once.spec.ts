@@ -1,13 +1,12 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcess } from 'node:child_process';
 import { randomInt, randomUUID } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../setup/app';
 import { SERVERS } from '../setup/databases';
 import { Note } from '../setup/notes';
 import { KafkaSide } from './kafka-side';
 import { Effect } from './member/effect.entity';
+import { forkMember, said } from './member/fork-member';
 import type { Duty } from './member/member';
 import { until } from './until';
 
@@ -24,7 +23,7 @@ describe('messages that come several times, in any order, to members of which on
   /** Resolves when the process is a member of the groups and serves. */
   async function join(member: ChildProcess): Promise<void> {
     member.send(duties);
-    await once(member, 'message');
+    await said(member, 'serving');
   }
 
   const count = async (app: TestApp, table: string, what = '*'): Promise<number> => {
@@ -34,9 +33,9 @@ describe('messages that come several times, in any order, to members of which on
 
   beforeAll(async () => {
     for (let i = 0; i < 3; i++) {
-      members.push(fork(fileURLToPath(new URL('./member/run.mjs', import.meta.url)), { stdio: 'inherit' }));
+      members.push(forkMember());
     }
-    const loaded = members.map((member) => once(member, 'message'));
+    const loaded = members.map((member) => said(member, 'loaded'));
     await kafka.connect();
     for (const database of SERVERS) {
       const app = await startApp(database, { entities: [Note, Effect] });

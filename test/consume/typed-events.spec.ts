@@ -5,6 +5,7 @@ import { Type } from 'class-transformer';
 import { IsInt, Min, ValidateNested } from 'class-validator';
 import { currentMessageContext, IdempotentConsumer, Outbox, OutboxEvent } from 'nestjs-transactional-outbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp } from '../setup/app';
 import { NoteWritten } from '../setup/notes';
 import { type ConsumerApp, drained, startConsumers } from './consumer-app';
 import { KafkaSide } from './kafka-side';
@@ -136,6 +137,33 @@ describe.each([false, true])('typed events, with keepBinary %s', (keepBinary) =>
     // What does not fit our columns must not stop a handler.
     await send(JSON.stringify(order), { correlation_id: 'c'.repeat(300) });
     expect((await app.messages('notes')).at(-1)?.correlation_id).toHaveLength(36);
+  });
+
+  it('name their trail in the log when they fail', async () => {
+    const lines: string[] = [];
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    @Controller()
+    class FailingController {
+      @EventPattern<string>('orders')
+      @IdempotentConsumer('failing', { events: [OrderCreated], retry: { attempts: 1 } })
+      async fail(): Promise<void> {
+        throw new Error('no');
+      }
+    }
+    const keep = (line: string): number => lines.push(line);
+    const failing = await startApp('sqlite', { controllers: [FailingController], logger: { log: keep, warn: keep, error: keep, debug: keep } });
+    try {
+      failing.app.connectMicroservice({ strategy: failing.broker.server({ groupId: 'g' }) });
+      await failing.app.startAllMicroservices();
+      const headers = { id: 'm1', event_type: 'order.created', correlation_id: 'c1', traceparent };
+      for (let copy = 0; copy < 2; copy++) failing.broker.produce('orders', { key: 'k', value: JSON.stringify(order), headers });
+      await failing.broker.idle();
+      const about = lines.filter((line) => line.includes('message m1'));
+      expect(about).toHaveLength(3);
+      for (const line of about) expect(line).toContain(`(correlation c1, trace ${traceparent})`);
+    } finally {
+      await failing.close();
+    }
   });
 
   it('that come by change data capture have their own headers unpacked', async () => {

@@ -4,7 +4,7 @@ import { Controller, type INestMicroservice, Logger, Module } from '@nestjs/comm
 import { NestFactory } from '@nestjs/core';
 import { EventPattern, type MicroserviceOptions, Payload } from '@nestjs/microservices';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
-import { IdempotentConsumer, Outbox, OutboxModule } from 'nestjs-transactional-outbox';
+import { EmitsEvent, IdempotentConsumer, OutboxModule, Transactional, TransactionRunner } from 'nestjs-transactional-outbox';
 import { InMemoryBroker } from 'nestjs-transactional-outbox/in-memory';
 import { type DataSourceOptions, Repository } from 'typeorm';
 import { Note, NoteWritten } from '../../setup/notes';
@@ -16,31 +16,40 @@ export interface Duty {
   readonly database: DataSourceOptions;
   readonly topic: string;
   readonly group: string;
+  /** How long a handler takes, in milliseconds. Default: something up to 20. */
+  readonly work?: number;
+  /** The process dies when the first handler has committed, before Kafka can be told. */
+  readonly diesAfterCommit?: boolean;
 }
 
 /** Runs consumers until the process is killed. */
 export async function serve(duties: readonly Duty[]): Promise<INestMicroservice[]> {
   Logger.overrideLogger(false);
   const apps = await Promise.all(duties.map(start));
+  for (const app of apps) app.enableShutdownHooks();
   await Promise.all(apps.map((app) => app.listen()));
   return apps;
 }
 
-function start({ database, topic, group }: Duty): Promise<INestMicroservice> {
+function start({ database, topic, group, work, diesAfterCommit = false }: Duty): Promise<INestMicroservice> {
   @Controller()
   class EffectsController {
     constructor(
       @InjectRepository(Effect) private readonly effects: Repository<Effect>,
-      private readonly outbox: Outbox,
+      private readonly transactions: TransactionRunner,
     ) {}
 
     @EventPattern<string>(topic)
     @IdempotentConsumer('effects')
-    async act(@Payload() value: string): Promise<void> {
+    @Transactional()
+    @EmitsEvent(NoteWritten, (note: number) => ({ id: note }))
+    async act(@Payload() value: string): Promise<number> {
+      process.send?.('working');
+      if (diesAfterCommit) this.transactions.afterCommit(() => process.kill(process.pid, 'SIGKILL'));
       await this.effects.insert({ note: Number(value) });
-      this.outbox.emit(NoteWritten.of(Number(value)));
       // Something is always under way when a process is killed.
-      await setTimeout(Math.random() * 20);
+      await setTimeout(work ?? Math.random() * 20);
+      return Number(value);
     }
   }
 

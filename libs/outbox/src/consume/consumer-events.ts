@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { currentMessageContext } from '../event/message-context';
 import type { MessageOrigin } from './delivery';
 
 /** What can become of a message that is not handled. */
@@ -83,9 +84,16 @@ export class ConsumerEvents {
     const { consumer, messageId, origin, kind } = event;
     if (kind === 'handled' || kind === 'ignored') return;
     const place = origin ? ` at ${origin.topic}[${origin.partition}]@${origin.offset}` : '';
-    const text = `${consumer}: message ${messageId ?? 'without id'}${place} ${kind}`;
+    const text = `${consumer}: message ${messageId ?? 'without id'}${place}${trail()} ${kind}`;
     if (!('error' in event) || kind === 'stale') this.logger.debug(text);
     else if (kind === 'failed') this.logger.warn(`${text} (attempt ${event.attempts ?? 'not counted'}): ${event.error}`);
     else this.logger.error(`${text} after ${event.attempts ?? 'uncounted'} attempts: ${event.error}`);
   }
+}
+
+/** What connects a line with those of others who had to do with the message. */
+function trail(): string {
+  const { correlationId, traceparent } = currentMessageContext();
+  const parts = [correlationId && `correlation ${correlationId}`, traceparent && `trace ${traceparent}`].filter(Boolean);
+  return parts.length > 0 ? ` (${parts.join(', ')})` : '';
 }

@@ -62,10 +62,12 @@ export class MessageConsumer {
     } catch (error) {
       return this.giveUp({ consumer, policy, delivery, messageId }, error, 1);
     }
-    return this.attempt({ consumer, policy, delivery, messageId, event }, messageId, async () => {
+    const [id, current] = [messageId, { consumer, policy, delivery, messageId, event }];
+    const guarded = async (): Promise<unknown> => {
       if (place) await this.advance(consumer, place);
       return handle(event);
-    });
+    };
+    return withMessageContext(incomingContext(id, delivery.headers), () => this.attempt(current, id, guarded));
   }
 
   /**
@@ -81,7 +83,6 @@ export class MessageConsumer {
   private async attempt(current: Case, messageId: string, handle: () => Promise<unknown>): Promise<unknown> {
     const { consumer, policy, delivery } = current;
     const { concurrentCopies, retry } = policy;
-    const context = incomingContext(messageId, delivery.headers);
     let failedBefore = false;
     for (let round = 1; ; round++) {
       const run = (): Promise<unknown> =>
@@ -89,7 +90,7 @@ export class MessageConsumer {
           .run(consumer.name, messageId, handle, { ...this.dedupeOf(current), failedBefore, origin: delivery.origin })
           .then((consumed) => (consumed.duplicate ? undefined : consumed.result));
       try {
-        return await keepAlive(delivery, () => withMessageContext(context, run));
+        return await keepAlive(delivery, run);
       } catch (error) {
         if (error instanceof MessageStaleError) return await this.giveUp(current, error, undefined, policy.sequence?.onStale ?? 'skip');
         // The other copy may succeed yet, and Redis come back: that is no attempt of this one.
