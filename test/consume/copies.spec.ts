@@ -126,6 +126,26 @@ describe.each(SERVERS)('copies of a message side by side on %s', (database) => {
     expect(await copies).toEqual([skipped, skipped]);
   });
 
+  // E6
+  it('wait no longer than the database lets them, and are then delivered again', async () => {
+    const [id, door] = [randomUUID(), gate()];
+    const first = runner.run('c', id, () => door.pass());
+    await door.entered;
+    const limit = database === 'postgres' ? `SET LOCAL lock_timeout = '300ms'` : 'SET SESSION innodb_lock_wait_timeout = 1';
+    const copy = app.app.get(TransactionRunner).run(async () => {
+      await app.dataSource.query(limit);
+      try {
+        return await runner.run('c', id, NEVER);
+      } finally {
+        if (database !== 'postgres') await app.dataSource.query('SET SESSION innodb_lock_wait_timeout = DEFAULT');
+      }
+    });
+    await expect(copy).rejects.toMatchObject({ code: 'OUTBOX_MESSAGE_IN_PROGRESS', retryable: true });
+    door.release();
+    expect(await first).toMatchObject({ duplicate: false });
+    expect(await runner.run('c', id, NEVER)).toEqual({ duplicate: true });
+  });
+
   it('take over when the first fails, one of them', async () => {
     for (let round = 0; round < 3; round++) {
       const [id, door, note] = [randomUUID(), gate(), 1000 + round];

@@ -15,6 +15,8 @@ export interface ConsumerGroupOptions {
 export class ConsumerGroup {
   private readonly members = new Set<GroupMember>();
   private readonly readers = new Map<string, PartitionReader>();
+  /** Partitions that a member has asked to leave out, as topic/partition. */
+  private readonly paused = new Set<string>();
 
   constructor(private readonly options: ConsumerGroupOptions) {}
 
@@ -29,6 +31,8 @@ export class ConsumerGroup {
 
   leave(member: GroupMember): void {
     this.members.delete(member);
+    // As in Kafka, a pause ends with its consumer.
+    if (this.members.size === 0) this.paused.clear();
     this.wake();
   }
 
@@ -39,12 +43,22 @@ export class ConsumerGroup {
     for (const reader of this.readers.values()) void reader.run();
   }
 
+  pause(topic: string, partitions: readonly number[]): void {
+    for (const partition of partitions) this.paused.add(`${topic}/${partition}`);
+    this.options.changed();
+  }
+
+  resume(topic: string, partitions: readonly number[]): void {
+    for (const partition of partitions) this.paused.delete(`${topic}/${partition}`);
+    this.wake();
+  }
+
   redeliver(record: StoredRecord): void {
     this.readers.get(`${record.topic}/${record.partition}`)?.redeliver(record);
   }
 
   isIdle(): boolean {
-    return [...this.readers.values()].every((reader) => reader.isIdle());
+    return [...this.readers].every(([name, reader]) => reader.isIdle(this.paused.has(name)));
   }
 
   /** Spreads partitions over the members that read the topic. */
@@ -65,7 +79,7 @@ export class ConsumerGroup {
           start: fromBeginning ? 0 : records.length,
           redeliveryDelay: this.options.redeliveryDelay,
           member: () => this.memberFor(topic, partition),
-          paused: this.options.paused,
+          paused: () => this.options.paused() || this.paused.has(name),
           changed: this.options.changed,
         }),
       );

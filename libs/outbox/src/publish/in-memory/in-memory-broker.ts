@@ -39,6 +39,9 @@ export interface InMemoryConsumerOptions {
 export interface InMemoryConsumer {
   /** Ends the deliveries; resolves when the running ones are done. What was taken is not delivered to the group again. */
   close(): Promise<void>;
+  /** Leaves partitions out, for the group, until they are resumed or its last consumer has closed. */
+  pause(topic: string, partitions: readonly number[]): void;
+  resume(topic: string, partitions: readonly number[]): void;
 }
 
 /**
@@ -98,6 +101,8 @@ export class InMemoryBroker {
         group.leave(member);
         await member.close();
       },
+      pause: (topic, partitions) => group.pause(topic, partitions),
+      resume: (topic, partitions) => group.resume(topic, partitions),
     };
   }
 

@@ -46,6 +46,11 @@ interface Subscription {
   readonly topics?: readonly (string | RegExp)[];
 }
 
+interface Partitions {
+  readonly topic: string;
+  readonly partitions: readonly number[];
+}
+
 export class InMemoryKafkaConsumer extends Emitter {
   readonly events = {
     CONNECT: 'consumer.connect',
@@ -85,6 +90,14 @@ export class InMemoryKafkaConsumer extends Emitter {
         this.logger.warn(`${this.groupId}: a record of ${topic}/${partition} at ${offset} failed: ${reasonOf(error)}`);
       },
     });
+  }
+
+  pause(places: readonly Partitions[]): void {
+    for (const { topic, partitions } of places) this.consumer?.pause(topic, partitions);
+  }
+
+  resume(places: readonly Partitions[]): void {
+    for (const { topic, partitions } of places) this.consumer?.resume(topic, partitions);
   }
 
   async stop(): Promise<void> {

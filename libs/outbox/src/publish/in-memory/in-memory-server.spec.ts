@@ -186,3 +186,37 @@ it('takes a single topic, as Nest 10.0 subscribes', async () => {
   expect(seen).toHaveLength(1);
   await consumer.stop();
 });
+
+it('leaves paused partitions out until they are resumed', async () => {
+  const broker = new InMemoryBroker({ redeliveryDelay: 1, partitions: 1 });
+  const seen: string[] = [];
+
+  @Controller()
+  class Orders {
+    @EventPattern<string>('orders')
+    onOrder(@Payload() payload: string, @Ctx() context: KafkaContext): void {
+      seen.push(payload);
+      if (seen.length > 1) return;
+      context.getConsumer().pause([{ topic: 'orders', partitions: [context.getPartition()] }]);
+      throw new Error('stop here');
+    }
+
+    @EventPattern<string>('others')
+    onOther(@Payload() payload: string): void {
+      seen.push(payload);
+    }
+  }
+
+  const app = await appWith(broker, Orders);
+  broker.produce('orders', { value: 'a' });
+  await broker.idle();
+  broker.produce('orders', { value: 'b' });
+  broker.produce('others', { value: 'c' });
+  await broker.idle();
+  expect(seen).toEqual(['a', 'c']);
+  await app.close();
+  const next = await appWith(broker, Orders);
+  await broker.idle();
+  expect(seen).toEqual(['a', 'c', 'a', 'b']);
+  await next.close();
+});

@@ -21,9 +21,9 @@ export class PartitionReader {
     this.offset = options.start;
   }
 
-  /** A reader without a member has nobody to wait for. */
-  isIdle(): boolean {
-    return !this.running && (this.next() === undefined || this.options.member() === undefined);
+  /** A reader without a member has nobody to wait for, and one that is paused nothing. */
+  isIdle(isPaused: boolean): boolean {
+    return !this.running && (isPaused || this.next() === undefined || this.options.member() === undefined);
   }
 
   /** Delivers the record once more; one that was not delivered yet comes anyway. */
