@@ -70,9 +70,11 @@ export function describeBrokerFaults(name: string, database: DatabaseName, creat
       await flow.round();
       await until('the relay knows it', () => flow.relay.status().trouble?.stage === 'broker');
       await flow.stopApp();
+      await flow.startApp({ enabled: false });
       expect(await flow.count('outbox_pending')).toBe(8);
+      await flow.stopApp();
       await server.kill('SIGCONT');
-      await flow.startApp();
+      await flow.startApp({ enabled: true });
       await flow.round();
       await flow.drained();
       expect(await flow.faults(onlooker)).toEqual([]);

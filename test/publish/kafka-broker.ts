@@ -11,6 +11,17 @@ export interface BrokerTopic {
   readonly minInSync?: number;
 }
 
+/** A record as it lies on the topic. */
+export interface RecordBytes {
+  readonly partition: number;
+  readonly offset: string;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  /** In the order of the wire. */
+  readonly headers: readonly (readonly [name: string, value: Buffer])[];
+  readonly timestamp: number;
+}
+
 /** Looks at a Kafka broker with a plain client. */
 export class KafkaBroker {
   private readonly kafka: Kafka;
@@ -88,10 +99,20 @@ export class KafkaBroker {
 
   /** Everything that is on the topic now. */
   async read(topic: string): Promise<ReadRecord[]> {
+    return (await this.readBytes(topic)).map(({ key, value, headers, ...place }) => ({
+      ...place,
+      key: key === null ? null : key.toString(),
+      value: value === null ? null : value.toString(),
+      headers: headers.map(([name, bytes]) => [name, bytes.toString()] as const),
+    }));
+  }
+
+  /** The same, as it lies there. */
+  async readBytes(topic: string): Promise<RecordBytes[]> {
     const count = await this.count(topic);
     if (count === 0) return [];
     const consumer = this.kafka.consumer({ groupId: `onlooker-${randomUUID()}`, maxWaitTimeInMs: 100 });
-    const records: ReadRecord[] = [];
+    const records: RecordBytes[] = [];
     try {
       await consumer.connect();
       await consumer.subscribe({ topic, fromBeginning: true });
@@ -99,14 +120,8 @@ export class KafkaBroker {
         consumer
           .run({
             eachMessage: async ({ partition, message: { offset, key, value, headers, timestamp } }) => {
-              records.push({
-                partition,
-                offset,
-                key: key === null ? null : key.toString(),
-                value: value === null ? null : value.toString(),
-                headers: Object.entries(headers ?? {}).map(([name, bytes]) => [name, String(bytes)] as const),
-                timestamp: Number(timestamp),
-              });
+              const entries = Object.entries(headers ?? {}).map(([name, bytes]) => [name, Buffer.from(bytes as Buffer)] as const);
+              records.push({ partition, offset, key, value, headers: entries, timestamp: Number(timestamp) });
               if (records.length === count) resolve();
             },
           })

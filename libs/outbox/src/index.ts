@@ -75,6 +75,7 @@ export { type ActOptions, type ActResult, OutboxAdmin, type OutboxStats, type Ta
 export type { RetentionOptions } from './operate/retention-options';
 export type { OutboxModuleAsyncOptions, OutboxModuleOptions } from './options';
 export { OutboxModule } from './outbox.module';
+export type { CloudEventsOptions } from './publish/cloud-events';
 export type {
   Publisher,
   PublisherFactory,

@@ -1,6 +1,7 @@
 import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency } from '@nestjs/common';
 import { assertConsumeOptions, type SharedConsumeOptions } from './consume/consumer-options';
 import { OutboxOptionsError } from './errors';
+import { checkCloudEvents, type CloudEventsOptions } from './publish/cloud-events';
 import type { PublisherFactory } from './publish/publisher';
 import { checkRetention, DEFAULT_RETENTION, type Retention, type RetentionOptions } from './operate/retention-options';
 import { checkRelayOptions, DEFAULT_RELAY_OPTIONS, type RelayOptions } from './relay/relay-options';
@@ -33,6 +34,11 @@ export interface OutboxModuleOptions extends SchemaOptions {
    * transaction around the calling code, if there is one. Events are then written just before its commit.
    */
   readonly ambientManager?: () => EntityManager | undefined;
+  /**
+   * Publishes messages as CloudEvents 1.0 in binary mode instead of in the format of Debezium's outbox router; whoever
+   * emits and whoever relays must say the same. Consumers read both. Default: none.
+   */
+  readonly cloudEvents?: CloudEventsOptions;
   readonly relay?: RelayOptions;
   /**
    * How long rows are kept. On by default: sent messages for 7 days, what consumers have handled for 14, dead messages
@@ -62,6 +68,7 @@ export interface ResolvedOptions {
   readonly maxMessageBytes: number;
   readonly context: ContextProvider | undefined;
   readonly ambientManager: (() => EntityManager | undefined) | undefined;
+  readonly cloudEvents: CloudEventsOptions | undefined;
   readonly relay: Required<RelayOptions>;
   readonly consume: SharedConsumeOptions;
   readonly retention: Retention;
@@ -79,6 +86,7 @@ const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
   maxMessageBytes: true,
   context: true,
   ambientManager: true,
+  cloudEvents: true,
   relay: true,
   consume: true,
   retention: true,
@@ -106,6 +114,7 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
     maxMessageBytes,
     context: optionalFunction('context', options.context),
     ambientManager: optionalFunction('ambientManager', options.ambientManager),
+    cloudEvents: checkCloudEvents(options.cloudEvents),
     relay: resolveRelay(options.relay ?? {}),
     consume: resolveConsume(options.consume ?? {}),
     retention: resolveRetention(options.retention ?? {}),

@@ -8,6 +8,8 @@ import { Cleaner } from './operate/cleaner';
 import { OutboxAdmin } from './operate/outbox-admin';
 import { OutboxHealth } from './observe/outbox-health';
 import type { ResolvedOptions } from './options';
+import { cloudEventFormat, reservedHeaders } from './publish/cloud-events';
+import { toWireRecord } from './publish/wire-record';
 import { type ClaimSessions, PooledClaimSessions, SerialClaimSessions } from './relay/claim-sessions';
 import { Relay } from './relay/relay';
 import { CommitSignal } from './store/commit-signal';
@@ -54,6 +56,7 @@ export class OutboxCore {
     this.outbox = new Outbox(this.ambient, {
       maxMessageBytes: options.maxMessageBytes,
       context: new EmitContext(options.context),
+      reservedHeaders: reservedHeaders(options.cloudEvents),
       types,
       ambientManager: options.ambientManager,
     });
@@ -74,7 +77,8 @@ export class OutboxCore {
       this.ambient.serial
         ? new SerialClaimSessions(store, () => this.ambient.createQueryRunner())
         : new PooledClaimSessions(store, dataSource.options, { workers, sessionTimeout });
-    this.relay = new Relay(sessions(concurrency), options.publisher, store, { ...options.relay, concurrency });
+    const format = options.cloudEvents ? cloudEventFormat(options.cloudEvents) : toWireRecord;
+    this.relay = new Relay(sessions(concurrency), options.publisher, store, { ...options.relay, concurrency }, format);
     this.cleaner = new Cleaner(store, () => sessions(0), options.retention);
     this.admin = new OutboxAdmin(dataSource, store, () => sessions(1), this.cleaner, () => this.relay.wake());
     this.cleans = options.cleans;

@@ -40,7 +40,9 @@ export function deadLetter(delivery: Delivery, failure: LastFailure): OutboxMess
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(delivery.headers)) {
     if (value === null || value === undefined || OWN_HEADER.test(name) || !isStorable(name)) continue;
-    if (!RESERVED_HEADERS.has(name)) headers[name] = encode(`header ${name}`, value);
+    // The dead letter may become a CloudEvent itself, and is not this one.
+    if (name.startsWith('ce_')) headers[`dlt_${name}`] = encode(`header ${name}`, value);
+    else if (!RESERVED_HEADERS.has(name)) headers[name] = encode(`header ${name}`, value);
     else if (name === 'id' || contextText(value) === undefined) headers[`dlt_${name}`] = encode(`header ${name}`, value);
   }
   const key = contextText(delivery.key);

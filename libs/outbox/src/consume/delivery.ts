@@ -1,4 +1,5 @@
 import type { ExecutionContext } from '@nestjs/common';
+import { readCloudEvent } from './cloud-event';
 
 /** Where a message lies in Kafka. */
 export interface MessageOrigin {
@@ -65,7 +66,7 @@ export function deliveryOf(context: ExecutionContext): Delivery {
     };
   }
   const message = transport.getMessage();
-  const headers = unpack(message.headers ?? {});
+  const headers = readCloudEvent(unpack(message.headers ?? {}));
   // The handler sees the same headers, whichever road the message has come.
   message.headers = headers;
   const [topic, partition] = [transport.getTopic(), transport.getPartition()];

@@ -13,7 +13,12 @@ import { toMessage } from './to-message';
  *
  * @throws EventNotDecoratedError, EventInvalidError, EventNotSerialisableError, EventTooLargeError
  */
-export function eventToMessage(event: object, maxBytes: number, context: MessageContext): OutboxMessage {
+export function eventToMessage(
+  event: object,
+  maxBytes: number,
+  context: MessageContext,
+  reservedHeaders?: ReadonlySet<string>,
+): OutboxMessage {
   const options = eventOptionsOf(event.constructor as Type<object>);
   assertValid(event, options.type);
   const key = resolve('key', options.key ?? options.aggregateId, event, options.type);
@@ -34,6 +39,7 @@ export function eventToMessage(event: object, maxBytes: number, context: Message
     },
     maxBytes,
     context,
+    reservedHeaders,
   );
 }
 

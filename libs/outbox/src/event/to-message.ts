@@ -20,8 +20,13 @@ export function isTopic(topic: string): boolean {
  *
  * @throws EventInvalidError, EventTooLargeError
  */
-export function toMessage(raw: RawMessage, maxBytes: number, context: MessageContext): OutboxMessage {
-  const check = new Check(raw.type);
+export function toMessage(
+  raw: RawMessage,
+  maxBytes: number,
+  context: MessageContext,
+  reservedHeaders: ReadonlySet<string> = RESERVED_HEADERS,
+): OutboxMessage {
+  const check = new Check(raw.type, reservedHeaders);
   const messageId = raw.messageId === undefined ? uuidv7() : check.uuid(raw.messageId);
   const key = raw.key === undefined || raw.key === null ? null : check.text('key', raw.key, MAX_NAME_LENGTH);
   if (!isTopic(raw.topic)) throw check.invalid('topic', 'must be 1 to 249 of a-z A-Z 0-9 . _ -');
@@ -60,7 +65,10 @@ export function messageBytes(message: OutboxMessage): number {
 
 /** Checks the parts of one message; what it gives back can be stored and sent as it is. */
 class Check {
-  constructor(private readonly type: string) {}
+  constructor(
+    private readonly type: string,
+    private readonly reservedHeaders: ReadonlySet<string>,
+  ) {}
 
   text(what: string, value: unknown, maxLength: number): string {
     if (typeof value !== 'string') throw this.invalid(what, `must be a string, not ${kindOf(value)}`);
@@ -87,7 +95,7 @@ class Check {
     for (const [name, value] of Object.entries(headers)) {
       const what = `headers.${name}`;
       if (name.length === 0) throw this.invalid('headers', 'must not have an empty name');
-      if (RESERVED_HEADERS.has(name)) throw this.invalid(what, 'is a header that the outbox sets itself');
+      if (this.reservedHeaders.has(name)) throw this.invalid(what, 'is a header that the outbox sets itself');
       if (typeof value !== 'string') throw this.invalid(what, `must be a string, not ${kindOf(value)}`);
       this.storable(what, `${name}${value}`);
     }

@@ -2,6 +2,9 @@ import { RESERVED_HEADERS } from '../event/headers';
 import type { LoggedMessage } from '../event/message';
 import type { PublishRecord } from './publisher';
 
+/** Makes of a message the record that goes on the wire. */
+export type WireFormat = (message: LoggedMessage) => PublishRecord;
+
 /** A message as it goes on the wire: the same record that Debezium's outbox event router makes of the same row. */
 export function toWireRecord(message: LoggedMessage): PublishRecord {
   const own: [string, string | null][] = [

@@ -1,4 +1,5 @@
 import type { PublisherFactory, PublishFailure, PublishOutcome } from '../publish/publisher';
+import type { WireFormat } from '../publish/wire-record';
 import type { Claim, ClaimSession } from '../store/claim';
 import { backoff } from './backoff';
 import type { RelayListeners, RelayStage } from './relay-events';
@@ -11,6 +12,7 @@ export interface RelayWorkerHost {
   readonly options: Required<RelayOptions>;
   readonly listeners: RelayListeners;
   readonly createPublisher: PublisherFactory;
+  readonly format: WireFormat;
   openSession(): Promise<ClaimSession>;
   /** Called when a claim was full, so that another worker may help. */
   onFullClaim(): void;
@@ -42,7 +44,7 @@ export class RelayWorker {
   private readonly finished: Promise<void>;
 
   constructor(private readonly host: RelayWorkerHost) {
-    this.publisher = new WorkerPublisher(host.createPublisher, host.options.publishTimeout);
+    this.publisher = new WorkerPublisher(host.createPublisher, host.format, host.options.publishTimeout);
     this.finished = this.run();
   }
 

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { OutboxError } from '../errors';
 import type { PublisherFactory } from '../publish/publisher';
 import type { Claim } from '../store/claim';
+import { toWireRecord, type WireFormat } from '../publish/wire-record';
 import type { OutboxStore } from '../store/outbox-store';
 import type { ClaimSessions } from './claim-sessions';
 import { CommitListener } from './commit-listener';
@@ -53,6 +54,7 @@ export class Relay {
     private readonly createPublisher: PublisherFactory,
     store: OutboxStore,
     readonly options: Required<RelayOptions>,
+    private readonly format: WireFormat = toWireRecord,
   ) {
     this.sweeper = new Sweeper({
       store,
@@ -92,6 +94,7 @@ export class Relay {
       options: this.options,
       listeners: this.listeners,
       createPublisher: this.createPublisher,
+      format: this.format,
       openSession: () => this.sessions.openSession(),
       onFullClaim: () => this.wake(),
       onProgress: (messages, settlement) => this.progressed(messages, settlement),

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { toWireRecord } from '../publish/wire-record';
+import type { WireFormat } from '../publish/wire-record';
 import type { Publisher, PublisherFactory, PublishOutcome } from '../publish/publisher';
 import type { ClaimedMessage } from '../store/claim';
 import { orderKey } from '../store/order-key';
@@ -23,6 +23,7 @@ export class WorkerPublisher {
 
   constructor(
     private readonly factory: PublisherFactory,
+    private readonly format: WireFormat,
     private readonly timeout: number,
   ) {}
 
@@ -46,7 +47,7 @@ export class WorkerPublisher {
     this.busy = true;
     try {
       this.publisher ??= this.factory();
-      const records = sendable.map(toWireRecord);
+      const records = sendable.map(this.format);
       outcomes = await bounded(this.publisher.publish(records, { timeout: this.timeout }), this.timeout + GRACE, 'publish');
     } catch (error) {
       await this.close();

@@ -20,6 +20,8 @@ export interface OutboxOptions {
   /** Largest message, in bytes of payload, key and headers. */
   readonly maxMessageBytes: number;
   readonly context: EmitContext;
+  /** Headers that no message may bring along. */
+  readonly reservedHeaders: ReadonlySet<string>;
   readonly types: EventTypes;
   /** The manager of a transaction that another library keeps around the code, if there is one. */
   readonly ambientManager: (() => EntityManager | undefined) | undefined;
@@ -60,7 +62,8 @@ export class Outbox {
   emitRaw(messages: RawMessage | readonly RawMessage[], options: EmitOptions = {}): void {
     const scope = this.scope(options.manager);
     const list = isList(messages) ? messages : [messages];
-    scope.add(list.map((message) => toMessage(message, this.options.maxMessageBytes, this.options.context.current())));
+    const { maxMessageBytes, context, reservedHeaders } = this.options;
+    scope.add(list.map((message) => toMessage(message, maxMessageBytes, context.current(), reservedHeaders)));
   }
 
   /** Emits what the source has collected when the transaction of the query runner commits. */
@@ -112,7 +115,7 @@ export class Outbox {
     const context = this.options.context.current();
     return events.map((event) => {
       this.options.types.add(event.constructor as Type<object>);
-      return eventToMessage(event, this.options.maxMessageBytes, context);
+      return eventToMessage(event, this.options.maxMessageBytes, context, this.options.reservedHeaders);
     });
   }
 
