@@ -239,7 +239,7 @@ describe.each(DATABASES)('migrations on %s', (database) => {
     const dataSource = await new DataSource({ ...options, migrations: outboxMigrations(), entities: [Note] } as DataSourceOptions).initialize();
     try {
       await dataSource.runMigrations();
-      await dataSource.query("INSERT INTO consumed_message VALUES ('c', 'm', '2026-01-01')");
+      await dataSource.query("INSERT INTO consumed_message (consumer, message_id, consumed_at) VALUES ('c', 'm', '2026-01-01')");
       await dataSource.synchronize();
       expect(await dataSource.query('SELECT consumer, message_id FROM consumed_message')).toEqual([{ consumer: 'c', message_id: 'm' }]);
     } finally {

@@ -5,6 +5,7 @@ import { ConsumerEvents } from './consume/consumer-events';
 import { IdempotentRunner } from './consume/idempotent-runner';
 import { MessageConsumer } from './consume/message-consumer';
 import { Cleaner } from './operate/cleaner';
+import { DeadLetters } from './operate/dead-letters';
 import { OutboxAdmin } from './operate/outbox-admin';
 import { OutboxHealth } from './observe/outbox-health';
 import type { ResolvedOptions } from './options';
@@ -34,6 +35,7 @@ export class OutboxCore {
   readonly relay: Relay;
   readonly health: OutboxHealth;
   readonly admin: OutboxAdmin;
+  readonly deadLetters: DeadLetters;
   readonly cleaner: Cleaner;
   /** Whether this process cleans. */
   readonly cleans: boolean;
@@ -81,6 +83,7 @@ export class OutboxCore {
     this.relay = new Relay(sessions(concurrency), options.publisher, store, { ...options.relay, concurrency }, format);
     this.cleaner = new Cleaner(store, () => sessions(0), options.retention);
     this.admin = new OutboxAdmin(dataSource, store, () => sessions(1), this.cleaner, () => this.relay.wake());
+    this.deadLetters = new DeadLetters(this.ambient, this.transactions, store, this.admin);
     this.cleans = options.cleans;
     this.health = new OutboxHealth(dataSource, store, this.relay, options.publisher);
   }

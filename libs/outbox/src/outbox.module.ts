@@ -9,6 +9,7 @@ import { IdempotentRunner } from './consume/idempotent-runner';
 import { MessageConsumer } from './consume/message-consumer';
 import { DataSourceMissingError, OutboxModuleDuplicateError } from './errors';
 import { CleanerSchedule } from './operate/cleaner-schedule';
+import { DeadLetters } from './operate/dead-letters';
 import { OutboxAdmin } from './operate/outbox-admin';
 import { OutboxHealth } from './observe/outbox-health';
 import { type OutboxModuleAsyncOptions, type OutboxModuleOptions, resolveOptions } from './options';
@@ -32,6 +33,7 @@ const OFFERED: readonly (readonly [Type<object>, (core: OutboxCore) => object])[
   [Relay, (core) => core.relay],
   [OutboxHealth, (core) => core.health],
   [OutboxAdmin, (core) => core.admin],
+  [DeadLetters, (core) => core.deadLetters],
 ];
 
 /**

@@ -176,6 +176,7 @@ export class MessageConsumer {
         await store.forgetFailures(scope.queryRunner, consumer.name, recordId);
       }
       if (how === 'dead-letter') {
+        if (recordId !== undefined) await store.markDeadLettered(scope.queryRunner, consumer.name, recordId);
         scope.add([
           deadLetter(delivery, { consumer: consumer.name, error, attempts, topic: policy.deadLetterTopic }),
         ]);

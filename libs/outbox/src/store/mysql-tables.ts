@@ -41,7 +41,7 @@ export function createTables(collation: string, noPad: boolean, tables: TableNam
     ) ${engine}`,
     `CREATE TABLE IF NOT EXISTS ${tables.consumed} (
       consumer ${exact(100)} NOT NULL, message_id ${exact(190)} NOT NULL, consumed_at DATETIME(6) NOT NULL,
-      PRIMARY KEY (consumer, message_id), KEY ix_consumed_at (consumed_at)
+      dead SMALLINT NOT NULL DEFAULT 0, PRIMARY KEY (consumer, message_id), KEY ix_consumed_at (consumed_at)
     ) ${engine}`,
     `CREATE TABLE IF NOT EXISTS ${tables.failure} (
       consumer ${exact(100)} NOT NULL, message_id ${exact(190)} NOT NULL, attempts INT NOT NULL,

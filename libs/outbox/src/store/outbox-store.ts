@@ -114,6 +114,19 @@ export class OutboxStore {
     await sql.query(bind(`DELETE FROM ${tables.failure} WHERE consumer = ? AND message_id = ?`), [consumer, messageId]);
   }
 
+  /** Notes that a consumed message was not handled but went to the dead-letter topic, and may come again from there. */
+  async markDeadLettered(sql: Sql, consumer: string, messageId: string): Promise<void> {
+    const { tables, bind } = this.dialect;
+    await sql.query(bind(`UPDATE ${tables.consumed} SET dead = 1 WHERE consumer = ? AND message_id = ?`), [consumer, messageId]);
+  }
+
+  /** Forgets that a message went to the dead-letter topic, so that it is handled when it comes again. */
+  async forgetDeadLettered(sql: Sql, consumer: string, messageId: string): Promise<void> {
+    const { tables, bind } = this.dialect;
+    await sql.query(bind(`DELETE FROM ${tables.consumed} WHERE consumer = ? AND message_id = ? AND dead = 1`), [consumer, messageId]);
+    await this.forgetFailures(sql, consumer, messageId);
+  }
+
   async backlog(sql: Sql): Promise<Backlog> {
     const { tables, now, epochMs } = this.dialect;
     // The first of each lane and of each hold: the smallest id of a whole table is not to be had from its key.

@@ -239,6 +239,7 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
     )`,
     `CREATE TABLE IF NOT EXISTS ${tables.consumed} (
       consumer VARCHAR(100) COLLATE "C" NOT NULL, message_id ${text} NOT NULL, consumed_at TIMESTAMP(6) NOT NULL,
+      dead SMALLINT NOT NULL DEFAULT 0,
       PRIMARY KEY (consumer, message_id)
     )`,
     `CREATE TABLE IF NOT EXISTS ${tables.failure} (

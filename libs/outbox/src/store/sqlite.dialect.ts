@@ -171,7 +171,8 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
       id INTEGER PRIMARY KEY, lane INTEGER NOT NULL, topic TEXT NOT NULL, message_key TEXT NOT NULL
     )`,
     `CREATE TABLE IF NOT EXISTS ${tables.consumed} (
-      consumer TEXT NOT NULL, message_id TEXT NOT NULL, consumed_at TEXT NOT NULL, PRIMARY KEY (consumer, message_id)
+      consumer TEXT NOT NULL, message_id TEXT NOT NULL, consumed_at TEXT NOT NULL,
+      dead INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (consumer, message_id)
     ) WITHOUT ROWID`,
     `CREATE TABLE IF NOT EXISTS ${tables.failure} (
       consumer TEXT NOT NULL, message_id TEXT NOT NULL, attempts INTEGER NOT NULL, updated_at TEXT NOT NULL,
