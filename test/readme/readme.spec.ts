@@ -32,6 +32,12 @@ describe('README', () => {
   });
 });
 
+describe('docs/publishers.md', () => {
+  it.each(['own-publisher', 'own-publisher.spec'])('shows %s.ts as it is run here', (name) => {
+    expect(read('docs/publishers.md')).toContain(`\`\`\`ts\n${read(`test/readme/${name}.ts`)}\`\`\``);
+  });
+});
+
 describe('the documents', () => {
   const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
