@@ -68,8 +68,9 @@ interface Stock {
 
 it.each(SERVERS)('from HTTP over %s and Kafka to the stock: each order once, each key in order', async (name) => {
   const environment = { port: 0, databaseUrl: await migratedDatabase(name), brokers: kafka.brokers, relay: true };
-  const inventory = await startApp(InventoryApp.of(environment), kafka.brokers);
-  const orders = await startApp(OrdersApp.of(environment));
+  // Each client publishes what the other one's service consumes.
+  const inventory = await startApp(InventoryApp.of({ ...environment, kafkaClient: 'kafkajs' }), kafka.brokers);
+  const orders = await startApp(OrdersApp.of({ ...environment, kafkaClient: 'platformatic' }));
   const post = (quantity: number) => request(orders.getHttpServer()).post('/orders').send({ productId: 'tea', quantity });
 
   const answers = await Promise.all(Array.from({ length: ORDERS }, (_, index) => post((index % 3) + 1)));
@@ -99,9 +100,9 @@ it.each(SERVERS)('from HTTP over %s and Kafka to the stock: each order once, eac
 });
 
 describe('Kafka away at boot', () => {
-  it('orders starts, takes orders and says that they wait', async () => {
+  it.each(['kafkajs', 'platformatic'] as const)('orders starts, takes orders and says that they wait (%s)', async (kafkaClient) => {
     const databaseUrl = await migratedDatabase('mysql');
-    const orders = await startApp(OrdersApp.of({ port: 0, databaseUrl, brokers: [NOBODY], relay: true }));
+    const orders = await startApp(OrdersApp.of({ port: 0, databaseUrl, brokers: [NOBODY], kafkaClient, relay: true }));
     await request(orders.getHttpServer()).post('/orders').send({ productId: 'tea', quantity: 1 }).expect(201);
     const health = () => request(orders.getHttpServer()).get('/health').expect(200);
     await expect.poll(async () => (await health()).body as unknown, PATIENT).toMatchObject({

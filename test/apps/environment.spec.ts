@@ -20,16 +20,18 @@ describe('the environment of an app', () => {
   it('has defaults for the rest', () => {
     const brokers = ['a:9092', 'b:9092'];
     const databaseUrl = COMPLETE.DATABASE_URL;
-    expect(ordersEnvironment(COMPLETE)).toEqual({ port: 3000, databaseUrl, brokers, relay: true });
+    expect(ordersEnvironment(COMPLETE)).toEqual({ port: 3000, databaseUrl, brokers, kafkaClient: 'kafkajs', relay: true });
     expect(inventoryEnvironment({ ...COMPLETE, PORT: '8080', OUTBOX_RELAY: 'off' })).toEqual({
       port: 8080,
       databaseUrl,
       brokers,
+      kafkaClient: 'kafkajs',
       relay: false,
     });
-    expect(relayEnvironment({ ...COMPLETE, OUTBOX_CONCURRENCY: '4', OUTBOX_POLL_INTERVAL: '250' })).toEqual({
+    expect(relayEnvironment({ ...COMPLETE, OUTBOX_CONCURRENCY: '4', OUTBOX_POLL_INTERVAL: '250', OUTBOX_KAFKA_CLIENT: 'platformatic' })).toEqual({
       databaseUrl,
       brokers,
+      kafkaClient: 'platformatic',
       relay: { concurrency: 4, pollInterval: 250 },
     });
   });
@@ -38,6 +40,7 @@ describe('the environment of an app', () => {
     ['PORT', '80000'],
     ['PORT', 'http'],
     ['OUTBOX_RELAY', 'false'],
+    ['OUTBOX_KAFKA_CLIENT', 'rdkafka'],
     ['DATABASE_URL', 'mysql://localhost'],
     ['DATABASE_URL', 'sqlite://shop'],
   ])('refuses %s=%s by name', (name, value) => {

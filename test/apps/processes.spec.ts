@@ -46,14 +46,18 @@ describe('apps as processes', () => {
     expect(app.output).toMatch(/^The environment is not complete:\n {2}DATABASE_URL is missing.*\n {2}KAFKA_BROKERS is missing.*\n$/);
   });
 
-  it('the relay runs without entities and events, and exits with 0 when it is asked to stop', async () => {
+  it.each(['kafkajs', 'platformatic'])('the relay runs without entities and events, over %s, and exits with 0 when it is asked to stop', async (client) => {
     const { url, drop } = await freshDatabaseUrl('mysql');
     ends.push(drop);
     const dataSource = await new DataSource({ ...databaseOptions(url), migrations: outboxMigrations() }).initialize();
     await dataSource.runMigrations();
     await dataSource.destroy();
 
-    const relay = new App('relay', { DATABASE_URL: url, KAFKA_BROKERS: process.env['OUTBOX_KAFKA_BROKERS'] ?? '' });
+    const relay = new App('relay', {
+      DATABASE_URL: url,
+      KAFKA_BROKERS: process.env['OUTBOX_KAFKA_BROKERS'] ?? '',
+      OUTBOX_KAFKA_CLIENT: client,
+    });
     ends.push(() => relay.signal('SIGKILL'));
     await expect.poll(() => relay.output, PATIENT).toContain('Relay started');
     relay.signal('SIGTERM');

@@ -1,9 +1,10 @@
-import { readEnvironment, type Variables } from '../../shop/src/environment.js';
+import { type KafkaClientName, readEnvironment, type Variables } from '../../shop/src/environment.js';
 
 export interface InventoryEnvironment {
   readonly port: number;
   readonly databaseUrl: string;
   readonly brokers: readonly string[];
+  readonly kafkaClient: KafkaClientName;
   /** Whether this process publishes its events itself; if not, the standalone relay does. */
   readonly relay: boolean;
 }
@@ -14,6 +15,7 @@ export function inventoryEnvironment(variables: Variables): InventoryEnvironment
     port: reader.port(3001),
     databaseUrl: reader.databaseUrl(),
     brokers: reader.brokers(),
+    kafkaClient: reader.kafkaClient(),
     relay: reader.onOff('OUTBOX_RELAY', true),
   }));
 }

@@ -1,9 +1,10 @@
 import type { RelayOptions } from 'nestjs-transactional-outbox';
-import { readEnvironment, type Variables } from '../../shop/src/environment.js';
+import { type KafkaClientName, readEnvironment, type Variables } from '../../shop/src/environment.js';
 
 export interface RelayEnvironment {
   readonly databaseUrl: string;
   readonly brokers: readonly string[];
+  readonly kafkaClient: KafkaClientName;
   /** What is not given is left to the library's defaults. */
   readonly relay: RelayOptions;
 }
@@ -29,6 +30,11 @@ export function relayEnvironment(variables: Variables): RelayEnvironment {
       const value = reader.wholeNumber(variable, { least: 1 });
       return value === undefined ? [] : [[option, value] as const];
     });
-    return { databaseUrl: reader.databaseUrl(), brokers: reader.brokers(), relay: Object.fromEntries(given) };
+    return {
+      databaseUrl: reader.databaseUrl(),
+      brokers: reader.brokers(),
+      kafkaClient: reader.kafkaClient(),
+      relay: Object.fromEntries(given),
+    };
   });
 }

@@ -1,3 +1,5 @@
+export type KafkaClientName = 'kafkajs' | 'platformatic';
+
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** The environment lacks something, or holds what cannot be meant. The message names every such variable. */
@@ -50,6 +52,13 @@ export class EnvironmentReader {
     if (text === undefined) return otherwise;
     if (text !== 'on' && text !== 'off') this.problems.push(`${name} must be "on" or "off", not "${text}".`);
     return text === 'on';
+  }
+
+  kafkaClient(): KafkaClientName {
+    const text = this.text('OUTBOX_KAFKA_CLIENT') ?? 'kafkajs';
+    if (text === 'kafkajs' || text === 'platformatic') return text;
+    this.problems.push(`OUTBOX_KAFKA_CLIENT must be "kafkajs" or "platformatic", not "${text}".`);
+    return 'kafkajs';
   }
 
   private required(name: string, example: string): string {
