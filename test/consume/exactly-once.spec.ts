@@ -13,7 +13,7 @@ import { until } from './until';
 const MESSAGES = 240;
 const PARTITIONS = 6;
 
-describe('messages that come several times, in any order, to members of which one is killed', () => {
+describe.each([false, true])('messages that come several times, in any order, to members that are killed, in batches: %s', (isBatch) => {
   const run = randomUUID().slice(0, 8);
   const kafka = new KafkaSide();
   const apps: TestApp[] = [];
@@ -32,7 +32,7 @@ describe('messages that come several times, in any order, to members of which on
   };
 
   beforeAll(async () => {
-    for (let i = 0; i < 3; i++) {
+    for (let i = 0; i < 4; i++) {
       members.push(forkMember());
     }
     const loaded = members.map((member) => said(member, 'loaded'));
@@ -40,7 +40,7 @@ describe('messages that come several times, in any order, to members of which on
     for (const database of SERVERS) {
       const app = await startApp(database, { entities: [Note, Effect] });
       apps.push(app);
-      duties.push({ database: app.dataSource.options, topic: `${database}-${run}`, group: `${database}-${run}` });
+      duties.push({ database: app.dataSource.options, topic: `${database}-${run}`, group: `${database}-${run}`, isBatch });
     }
     await kafka.createTopics(duties.map(({ topic }) => topic), PARTITIONS);
     await Promise.all(loaded);
@@ -59,14 +59,19 @@ describe('messages that come several times, in any order, to members of which on
       .map(({ note }) => ({ value: String(note), headers: { id: `m${note}` }, partition: randomInt(PARTITIONS) }));
     for (const { topic } of duties) await kafka.send(topic, ...deliveries);
 
-    const [victim, survivor, replacement] = members as [ChildProcess, ChildProcess, ChildProcess];
-    await Promise.all([join(victim), join(survivor)]);
-    await until('the work has begun everywhere', async () => {
-      const counts = await Promise.all(apps.map((app) => count(app, 'effect')));
-      return counts.every((n) => n > MESSAGES / 8);
-    });
-    victim.kill('SIGKILL');
-    await join(replacement);
+    const [first, second, third, last] = members as [ChildProcess, ChildProcess, ChildProcess, ChildProcess];
+    const handled = (share: number): Promise<void> =>
+      until(`${share} of the messages are handled everywhere`, async () => {
+        const counts = await Promise.all(apps.map((app) => count(app, 'effect')));
+        return counts.every((n) => n > MESSAGES * share);
+      });
+    await Promise.all([join(first), join(second)]);
+    await handled(1 / 8);
+    first.kill('SIGKILL');
+    await join(third);
+    await handled(1 / 2);
+    second.kill('SIGKILL');
+    await join(last);
     for (const { group, topic } of duties) {
       await until(`${group} is through`, () => kafka.isDone(group, topic), 90_000);
     }

@@ -2,10 +2,21 @@ import 'reflect-metadata';
 import { setTimeout } from 'node:timers/promises';
 import { Controller, type INestMicroservice, Logger, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { EventPattern, type MicroserviceOptions, Payload } from '@nestjs/microservices';
+import { Ctx, EventPattern, type MicroserviceOptions, Payload } from '@nestjs/microservices';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
-import { EmitsEvent, IdempotentConsumer, OutboxModule, Transactional, TransactionRunner } from 'nestjs-transactional-outbox';
+import {
+  type BatchMessage,
+  EmitsEvent,
+  IdempotentBatchConsumer,
+  IdempotentConsumer,
+  Outbox,
+  OutboxModule,
+  Transactional,
+  TransactionRunner,
+  withMessageContext,
+} from 'nestjs-transactional-outbox';
 import { InMemoryBroker } from 'nestjs-transactional-outbox/in-memory';
+import { KafkaBatchServer } from 'nestjs-transactional-outbox/kafka-batch';
 import { type DataSourceOptions, Repository } from 'typeorm';
 import { Note, NoteWritten } from '../../setup/notes';
 import { KafkaSide } from '../kafka-side';
@@ -16,6 +27,8 @@ export interface Duty {
   readonly database: DataSourceOptions;
   readonly topic: string;
   readonly group: string;
+  /** Whether the messages are handled in batches. Default: one by one. */
+  readonly isBatch?: boolean;
   /** How long a handler takes, in milliseconds. Default: something up to 20. */
   readonly work?: number;
   /** The process dies when the first handler has committed, before Kafka can be told. */
@@ -31,7 +44,7 @@ export async function serve(duties: readonly Duty[]): Promise<INestMicroservice[
   return apps;
 }
 
-function start({ database, topic, group, work, diesAfterCommit = false }: Duty): Promise<INestMicroservice> {
+function start({ database, topic, group, work, isBatch = false, diesAfterCommit = false }: Duty): Promise<INestMicroservice> {
   @Controller()
   class EffectsController {
     constructor(
@@ -53,16 +66,35 @@ function start({ database, topic, group, work, diesAfterCommit = false }: Duty):
     }
   }
 
+  @Controller()
+  class BatchController {
+    constructor(
+      @InjectRepository(Effect) private readonly effects: Repository<Effect>,
+      private readonly outbox: Outbox,
+    ) {}
+
+    @EventPattern<string>(topic)
+    @IdempotentBatchConsumer('effects', { batchSize: 15 })
+    async act(@Payload() values: string[], @Ctx() messages: BatchMessage[]): Promise<void> {
+      await this.effects.insert(values.map((value) => ({ note: Number(value) })));
+      for (const { context, payload } of messages) {
+        withMessageContext(context, () => this.outbox.emit(NoteWritten.of(Number(payload))));
+      }
+      await setTimeout(Math.random() * 100);
+    }
+  }
+
   @Module({
     imports: [
       TypeOrmModule.forRoot({ ...database, entities: [Effect, Note], poolSize: 3 } as DataSourceOptions),
       TypeOrmModule.forFeature([Effect]),
       OutboxModule.forRoot({ publisher: new InMemoryBroker().publisher(), relay: { enabled: false } }),
     ],
-    controllers: [EffectsController],
+    controllers: [isBatch ? BatchController : EffectsController],
   })
   class MemberModule {}
 
   const server = new KafkaSide().server(group, { run: { partitionsConsumedConcurrently: 3 } });
-  return NestFactory.createMicroservice<MicroserviceOptions>(MemberModule, { ...server, logger: false });
+  const transport = isBatch ? { strategy: new KafkaBatchServer(server.options ?? {}) } : server;
+  return NestFactory.createMicroservice<MicroserviceOptions>(MemberModule, { ...transport, logger: false });
 }
