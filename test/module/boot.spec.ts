@@ -38,6 +38,8 @@ describe('at boot', () => {
     [{ publisher, tables: { message: 'a b' } }, 'tables.message'],
     [{ publisher, tables: { log: 'a' } }, 'log'],
     [{ publisher, context: {} }, 'context'],
+    [{ publisher, cloudEvents: { source: 'two words' } }, 'cloudEvents.source'],
+    [{ publisher, cloudEvents: { source: '/orders', type: 'x' } }, 'Unknown option cloudEvents.type'],
     [{ publisher, retention: true }, 'retention must be an object'],
     [{ publisher, retention: { sent: '7d' } }, 'retention.sent'],
     [{ publisher, retention: { keep: 1 } }, 'Unknown option retention.keep'],

@@ -1,5 +1,6 @@
 /** Checked by the compiler alone: what must not compile stands under `@ts-expect-error`. */
-import { EventCollector, OutboxModule, type PublisherFactory } from 'nestjs-transactional-outbox';
+import { EventCollector, OutboxModule, type PublisherFactory, route } from 'nestjs-transactional-outbox';
+import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
 import type { DataSource } from 'typeorm';
 
 declare const publisher: PublisherFactory;
@@ -22,6 +23,7 @@ export const right = [
     retention: { sent: 86_400_000, dead: false, mode: 'archive' },
   }),
   OutboxModule.forRootAsync({ useFactory: () => ({ publisher }) }),
+  OutboxModule.forRoot({ publisher: route([{ name: 'a', topics: [/^a/, 'b'], publisher }, { publisher }]), cloudEvents: { source: '/orders' } }),
   OutboxModule.forRootAsync({ inject: ['URL'], useFactory: async (_url: string) => ({ publisher, order: 'commit' as const }) }),
 ];
 
@@ -40,6 +42,16 @@ export const wrong = [
   OutboxModule.forRoot({ publisher, retention: { sent: '7d' } }),
   // @ts-expect-error retention is on by default
   OutboxModule.forRoot({ publisher, retention: true }),
+  OutboxModule.forRoot({
+    // @ts-expect-error topics are names or patterns
+    publisher: route([{ topics: (topic: string) => topic === 'orders', publisher }]),
+  }),
+  // @ts-expect-error a route needs its publisher
+  OutboxModule.forRoot({ publisher: route([{ topics: 'orders' }]) }),
+  // @ts-expect-error CloudEvents need a source
+  OutboxModule.forRoot({ publisher, cloudEvents: {} }),
+  // @ts-expect-error settings of a topic are text
+  kafkaPublisher({ brokers: ['kafka:9092'], topics: [{ topic: 'orders', config: { 'retention.ms': 1 } }] }),
   // @ts-expect-error not a publisher
   OutboxModule.forRoot({ publisher: 'kafka://localhost' }),
   // @ts-expect-error the context has no such part
