@@ -19,6 +19,14 @@ export const TOPIC_WAITS: ReadonlySet<string> = new Set([
   'NOT_ENOUGH_REPLICAS_AFTER_APPEND',
 ]);
 
+/** The same, once they have lasted: for a moment they belong to every change of a leader. */
+export const TOPIC_MAY_WAIT: ReadonlySet<string> = new Set([
+  'LEADER_NOT_AVAILABLE',
+  'NOT_LEADER_OR_FOLLOWER',
+  'REPLICA_NOT_AVAILABLE',
+  'KAFKA_STORAGE_ERROR',
+]);
+
 export function acknowledged(partition: number, offset: string | null): PublishOutcome {
   return { status: 'acknowledged', partition, offset };
 }

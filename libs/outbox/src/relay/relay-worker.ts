@@ -22,6 +22,9 @@ export interface RelayWorkerHost {
   onFailure(stage: RelayStage, error: unknown): void;
 }
 
+/** Batches in a row that are not answered for as a whole before a topic without a leader gets out of the way of others. */
+const PATIENCE = 4;
+
 interface OpenClaim extends Claim {
   readonly session: ClaimSession;
   readonly takenAt: number;
@@ -143,7 +146,7 @@ export class RelayWorker {
   /** True when there may be more to do at once. */
   private async settle(claim: OpenClaim, outcomes: readonly PublishOutcome[]): Promise<boolean> {
     const { session, messages, orphans } = claim;
-    const settlement = toSettlement(messages, outcomes, this.host.options);
+    const settlement = toSettlement(messages, outcomes, this.host.options, this.failures + this.partial >= PATIENCE);
     const unknown = outcomes.find((outcome) => outcome.status === 'unknown');
     if (unknown && isEmpty(settlement)) {
       await session.release();

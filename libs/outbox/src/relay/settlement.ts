@@ -1,4 +1,4 @@
-import { TOPIC_WAITS } from '../publish/outcome';
+import { TOPIC_MAY_WAIT, TOPIC_WAITS } from '../publish/outcome';
 import type { PublishFailure, PublishOutcome } from '../publish/publisher';
 import type { ClaimedMessage, ParkedMessage, RetriedMessage, Settlement, WaitingMessage } from '../store/claim';
 import { orderKey } from '../store/order-key';
@@ -28,11 +28,14 @@ const TOPIC_DELAYS = 5;
  * Decides what becomes of each published message. The first message of a key that is not acknowledged stops its key:
  * what follows it counts as not tried, whatever the publisher says. If it is on the topic all the same, it comes again
  * behind the first, and the last record of the key is the newest.
+ *
+ * @param lasting whether batches before this one were not answered for as a whole either
  */
 export function toSettlement(
   messages: readonly ClaimedMessage[],
   outcomes: readonly PublishOutcome[],
   policy: SettlementPolicy,
+  lasting = false,
 ): RelaySettlement {
   const sent: ClaimedMessage[] = [];
   const retried: RetriedMessage[] = [];
@@ -42,7 +45,9 @@ export function toSettlement(
   const topics = new Map<string, PublishFailure>();
   messages.forEach((message, index) => {
     const outcome = outcomes[index];
-    if (outcome?.status === 'unknown' && TOPIC_WAITS.has(outcome.failure.code)) topics.set(topicInLane(message), outcome.failure);
+    if (outcome?.status !== 'unknown') return;
+    const { code } = outcome.failure;
+    if (TOPIC_WAITS.has(code) || (lasting && TOPIC_MAY_WAIT.has(code))) topics.set(topicInLane(message), outcome.failure);
   });
 
   for (const [index, message] of messages.entries()) {
