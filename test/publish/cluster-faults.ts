@@ -69,7 +69,7 @@ export function describeClusterFaults(name: string, database: DatabaseName, crea
       await flow.advanced(strict);
       const leader = await leaderOf(loose);
       await cluster.broker(leader).kill('SIGKILL');
-      await flow.advanced(loose, 400);
+      await flow.advanced(loose, 120);
       await flow.pause();
       expect(flow.relay.status().unavailableTopics).toMatchObject([{ topic: strict, error: expect.stringContaining('NOT_ENOUGH_REPLICAS') }]);
       expect(await flow.count('outbox_message', 'retry_count > 0 OR last_error IS NOT NULL')).toBe(0);
