@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Controller } from '@nestjs/common';
-import { Ctx, EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
+import { Ctx, EventPattern, type KafkaContext, MessagePattern, Payload } from '@nestjs/microservices';
 import { InjectRepository } from '@nestjs/typeorm';
 import { IsInt } from 'class-validator';
 import {
@@ -21,6 +21,7 @@ import { DATABASES, SERVERS } from '../setup/databases';
 import { Note, NoteWritten } from '../setup/notes';
 import { type ConsumerApp, drained, startConsumers } from './consumer-app';
 import { KafkaSide } from './kafka-side';
+import { until } from './until';
 
 describe.each(DATABASES)('a batch for idempotent.runBatch on %s', (database) => {
   let app: TestApp;
@@ -122,6 +123,7 @@ describe.each(SERVERS)('a batch from Kafka on %s', (database) => {
   const calls: number[][] = [];
   const singles: string[] = [];
   const faults = new Map<number, number>();
+  let resume = (): void => undefined;
   let app: ConsumerApp;
 
   @Controller()
@@ -151,8 +153,13 @@ describe.each(SERVERS)('a batch from Kafka on %s', (database) => {
 
     @EventPattern<string>(single)
     @IdempotentConsumer('single', { retry: { attempts: 2, attemptsPerDelivery: 1 } })
-    async single(@Payload() value: string): Promise<void> {
+    async single(@Payload() value: string, @Ctx() context: KafkaContext): Promise<void> {
       singles.push(value);
+      if (value === 'pause') {
+        const partition = { topic: single, partitions: [0] };
+        context.getConsumer().pause([partition]);
+        resume = () => context.getConsumer().resume([partition]);
+      }
       if (value === 'bad') throw new Error('no');
     }
   }
@@ -209,6 +216,17 @@ describe.each(SERVERS)('a batch from Kafka on %s', (database) => {
     await drained(kafka, group, single);
     expect(singles).toEqual(['a', 'bad', 'bad', 'b']);
     expect(app.events.counts('single')).toMatchObject({ handled: 2, 'dead-lettered': 1 });
+  });
+
+  it('heeds a handler that pauses its partition', async () => {
+    await kafka.send(single, ...['pause', 'later'].map((value) => ({ value, headers: { id: value } })));
+    await until('it is paused', () => singles.includes('pause'));
+    await kafka.send(topic, message(400));
+    await drained(kafka, group, topic);
+    expect(singles).not.toContain('later');
+    resume();
+    await drained(kafka, group, single);
+    expect(singles.at(-1)).toBe('later');
   });
 
   it('needs a topic of its own in a server', async () => {

@@ -39,7 +39,7 @@ export class KafkaBatchServer extends ServerKafka implements CustomTransportStra
     const { topic, partition, messages } = batch;
     const size = batchSizeOf(this.getHandlerByPattern(topic));
     for (let start = 0; start < messages.length; start += size ?? 1) {
-      if (!isRunning() || isStale()) return;
+      if (!isRunning() || isStale() || this.isPaused(topic, partition)) return;
       const chunk = messages.slice(start, start + (size ?? 1));
       if (size === undefined) {
         for (const message of chunk) await eachMessage({ topic, partition, message, heartbeat, pause });
@@ -48,6 +48,10 @@ export class KafkaBatchServer extends ServerKafka implements CustomTransportStra
       await heartbeat();
       await commitOffsetsIfNecessary();
     }
+  }
+
+  private isPaused(topic: string, partition: number): boolean {
+    return this.consumer?.paused().some((paused) => paused.topic === topic && paused.partitions.includes(partition)) ?? false;
   }
 
   private async handleChunk({ batch, heartbeat, resolveOffset }: EachBatchPayload, chunk: readonly KafkaMessage[]): Promise<void> {
