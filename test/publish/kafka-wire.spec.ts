@@ -129,6 +129,17 @@ describe.each(CASES)('the $client publisher on the wire, idempotent: $idempotent
     await expect.poll(() => kafka.openConnections, { timeout: 10_000 }).toBe(0);
   });
 
+  it('keeps nothing that would keep the process alive', async () => {
+    const held = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout' || kind === 'TCPSocketWrap').length;
+    const before = held();
+    await publish(both());
+    kafka.onProduce = () => 'silence';
+    await publish(both(), 500);
+    await publisher.connect();
+    await publisher.close();
+    await expect.poll(held, { timeout: 10_000 }).toBeLessThanOrEqual(before);
+  });
+
   it('makes a new idempotent producer after a failed send', async ({ skip }) => {
     if (!idempotent) skip('it has no sequence numbers to lose');
     await publish(both());
