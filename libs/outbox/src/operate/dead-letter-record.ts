@@ -1,3 +1,4 @@
+import { readCloudEvent } from '../consume/cloud-event';
 import { RESERVED_HEADERS } from '../event/headers';
 import type { OutboxMessage } from '../event/message';
 import { isTopic, MAX_NAME_LENGTH } from '../event/to-message';
@@ -61,10 +62,10 @@ export function originalMessage(record: TopicRecord): OutboxMessage | NotReplaya
   if (topic === undefined || !isTopic(topic)) return 'no-origin';
   if (id === undefined || !UUID.test(id)) return 'no-uuid';
   const key = record.key === null ? null : record.key.toString('utf8');
-  // What else begins like this is a part that travels in another form.
-  const isWhole = Object.keys(headers).every((name) => !name.startsWith('dlt_') || OWN_HEADERS.has(name));
+  // What else begins like this is a part that travels in another form. CloudEvents are made anew by the relay.
+  const isWhole = Object.keys(headers).every((name) => !name.startsWith('dlt_') || name.startsWith('dlt_ce_') || OWN_HEADERS.has(name));
   if (!isWhole || (key !== null && (key === '' || key.length > MAX_NAME_LENGTH))) return 'not-text';
-  const own = Object.entries(headers).filter(([name]) => !RESERVED_HEADERS.has(name) && !OWN_HEADERS.has(name));
+  const own = Object.entries(headers).filter(([name]) => !RESERVED_HEADERS.has(name) && !/^(dlt|ce)_/.test(name));
   return {
     messageId: id,
     topic,
@@ -82,10 +83,11 @@ export function originalMessage(record: TopicRecord): OutboxMessage | NotReplaya
 }
 
 function headersOf({ headers }: TopicRecord): Readonly<Record<string, string>> {
-  return Object.fromEntries(
+  const texts = Object.fromEntries(
     Object.entries(headers ?? {}).flatMap(([name, value]) => {
       const last = Array.isArray(value) ? value.at(-1) : value;
       return last === undefined || last === null ? [] : [[name, last.toString()] as const];
     }),
   );
+  return readCloudEvent(texts) as Record<string, string>;
 }

@@ -1,0 +1,35 @@
+import { InvalidArgumentError } from 'commander';
+import type { LetterPlace } from '../operate/dead-letters';
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `7d`, `12h`, `90s`, or `never`. */
+export function duration(text: string): number | false {
+  if (text === 'never') return false;
+  const [, count, unit] = /^(\d+)(ms|s|m|h|d)$/.exec(text) ?? [];
+  const factor = unit === undefined ? undefined : UNITS[unit];
+  if (factor === undefined) throw new InvalidArgumentError('Give a time such as 7d, 12h, 30m, 90s, or never.');
+  return Number(count) * factor;
+}
+
+export function wholeNumber(text: string): number {
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(Number(text))) throw new InvalidArgumentError('Give a whole number.');
+  return Number(text);
+}
+
+export function time(text: string): Date {
+  const date = new Date(text);
+  if (Number.isNaN(date.getTime())) throw new InvalidArgumentError('Give a time such as 2026-01-31 or 2026-01-31T12:00:00Z.');
+  return date;
+}
+
+export function list(text: string): string[] {
+  return text.split(',').map((part) => part.trim()).filter((part) => part !== '');
+}
+
+/** `partition@offset`, as `dead-letters list` prints it. */
+export function letterPlace(text: string): LetterPlace {
+  const [, partition, offset] = /^(\d+)@(\d+)$/.exec(text) ?? [];
+  if (partition === undefined || offset === undefined) throw new InvalidArgumentError('Give places such as 0@15.');
+  return { partition: Number(partition), offset };
+}
