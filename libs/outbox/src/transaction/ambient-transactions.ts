@@ -3,9 +3,11 @@ import { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
 import { NoTransactionError, TransactionClosedError } from '../errors';
 import { Branch } from './branch';
+import type { TransactionHook } from './collected';
+import type { Flush, ScopeOptions } from './scope-options';
 import { SerialQueryRunners } from './serial-query-runner';
 import type { IsolationLevel } from './transaction-options';
-import { type Flush, type ScopeOptions, type TransactionHook, TransactionScope } from './transaction-scope';
+import { TransactionScope } from './transaction-scope';
 
 type Run = (manager: EntityManager) => Promise<unknown>;
 

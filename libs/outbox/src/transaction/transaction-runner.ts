@@ -4,7 +4,8 @@ import { NoTransactionError, SqliteNestedTransactionError, TransactionDoomedErro
 import type { AmbientTransactions } from './ambient-transactions';
 import { isConflict } from './failure-effect';
 import type { TransactionOptions } from './transaction-options';
-import type { TransactionHook, TransactionScope } from './transaction-scope';
+import type { TransactionHook } from './collected';
+import type { TransactionScope } from './transaction-scope';
 
 /** Longest pause between two runs, in milliseconds, before it is spread. */
 const MAX_RETRY_PAUSE = 500;

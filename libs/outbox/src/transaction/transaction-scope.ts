@@ -1,52 +1,18 @@
 import { errorMonitor } from 'node:events';
-import type { DataSource, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
 import { IsolationConflictError, SavepointConflictError, TransactionClosedError, TransactionDoomedError } from '../errors';
 import type { OutboxMessage } from '../event/message';
 import type { Branch } from './branch';
+import { Collected, type TransactionHook } from './collected';
 import { failureEffect } from './failure-effect';
+import { hasLeftTransaction } from './left-transaction';
+import { Savepoints } from './savepoints';
+import type { ScopeOptions } from './scope-options';
 import type { IsolationLevel } from './transaction-options';
 import { parseTransactionCommand } from './transaction-command';
 
-/** Runs when the transaction's outcome is known, outside of it. */
-export type TransactionHook = () => unknown;
-
-/** Writes the collected messages with the given query runner, inside its transaction. */
-export type Flush = (queryRunner: QueryRunner, messages: readonly OutboxMessage[]) => Promise<void>;
-
-export interface ScopeOptions {
-  readonly databaseType: DataSource['options']['type'];
-  readonly isolation: IsolationLevel | undefined;
-  /** Whether the query runner serves this transaction alone: then it stays watched when the transaction has ended. */
-  readonly isOwned: boolean;
-  /** Whether the connection is still in a transaction, as far as its driver can tell. */
-  readonly isInTransaction: () => boolean;
-  readonly flush: Flush;
-  /** The branch of this transaction that calls, if it is one: code with an explicit manager is none. */
-  readonly caller: () => Branch | undefined;
-  /** Called once, as soon as the outcome is known. */
-  readonly onEnd: (scope: TransactionScope) => void;
-}
-
 type Query = QueryRunner['query'];
 type Stream = QueryRunner['stream'];
-
-interface Savepoint {
-  readonly name: string;
-  readonly collected: Collected;
-}
-
-/** How much a transaction had collected: a savepoint that is undone takes back what came after it. */
-interface Collected {
-  readonly messages: number;
-  readonly beforeFlush: number;
-  readonly afterCommit: number;
-}
-
-interface Failure {
-  readonly cause: unknown;
-  /** How many savepoints were open: going back to one of these mends it. `null`: nothing does. */
-  readonly depth: number | null;
-}
 
 /**
  * One database transaction as the outbox sees it. It watches the statements of its query runner, whoever sends
@@ -56,14 +22,10 @@ interface Failure {
 export class TransactionScope {
   private readonly query: Query;
   private readonly originalStream: Stream;
-  private readonly messages: OutboxMessage[] = [];
-  private readonly beforeFlush: (() => void)[] = [];
-  private readonly afterCommit: TransactionHook[] = [];
-  private readonly afterRollback: TransactionHook[] = [];
-  private readonly savepoints: Savepoint[] = [];
+  private readonly collected = new Collected();
+  private readonly savepoints = new Savepoints(this.collected);
   /** Who has set savepoints: until they have ended, others' statements could be undone with theirs. */
   private owners: readonly Branch[] = [];
-  private failure: Failure | undefined;
   /** `ending`: COMMIT or ROLLBACK is on its way, and what comes now would come after it. */
   private state: 'open' | 'closing' | 'ending' | 'committed' | 'rolled-back' = 'open';
   private written = 0;
@@ -109,40 +71,40 @@ export class TransactionScope {
 
   /** Why the transaction cannot be committed, if so. */
   get doomedBy(): unknown {
-    return this.failure?.cause;
+    return this.savepoints.cause;
   }
 
   /** Messages to be written just before COMMIT. */
   add(messages: readonly OutboxMessage[]): void {
     this.assertUsable();
-    this.messages.push(...messages);
+    this.collected.add(messages);
   }
 
   /** Runs just before the messages are written, and may add some. */
   onFlush(hook: () => void): void {
     this.assertUsable();
-    this.beforeFlush.push(hook);
+    this.collected.onFlush(hook);
   }
 
   onCommit(hook: TransactionHook): void {
     this.assertUsable();
-    this.afterCommit.push(hook);
+    this.collected.onCommit(hook);
   }
 
   /** Runs before the hooks of others; of a transaction begun by hand, before its COMMIT is answered to its owner. */
   onCommitFirst(hook: TransactionHook): void {
     this.assertUsable();
-    this.afterCommit.unshift(hook);
+    this.collected.onCommitFirst(hook);
   }
 
   onRollback(hook: TransactionHook): void {
     this.assertUsable();
-    this.afterRollback.push(hook);
+    this.collected.onRollback(hook);
   }
 
   /** Refuses the commit, unless the code goes back to a savepoint that was set before. */
   spoil(cause: unknown): void {
-    this.fail(cause, cause instanceof SavepointConflictError ? 0 : this.savepoints.length);
+    this.savepoints.damage(cause, cause instanceof SavepointConflictError ? 'lasting' : 'part');
   }
 
   /** From here on only the owner may send statements: what is left running must not write behind the outcome. */
@@ -152,7 +114,7 @@ export class TransactionScope {
 
   /** The hooks of the outcome, once. */
   takeHooks(): readonly TransactionHook[] {
-    return (this.state === 'committed' ? this.afterCommit : this.afterRollback).splice(0);
+    return this.collected.takeHooks(this.state === 'committed' ? 'committed' : 'rolled-back');
   }
 
   /** Sends a statement in this transaction. */
@@ -163,7 +125,7 @@ export class TransactionScope {
     const command = parseTransactionCommand(args[0]);
     switch (command?.kind) {
       case 'begin':
-        this.fail(new Error(`MySQL would commit at this statement: ${args[0].slice(0, 100)}`), null);
+        this.savepoints.damage(new Error(`MySQL would commit at this statement: ${args[0].slice(0, 100)}`), 'transaction');
         throw this.doomed();
       case 'commit':
         return this.commit(args);
@@ -178,30 +140,30 @@ export class TransactionScope {
     const result = await this.watched(args, command?.kind === 'rollback-to');
     switch (command?.kind) {
       case 'release':
-        this.releaseFrom(command.name);
+        this.savepoints.release(command.name);
         break;
       case 'rollback-to':
-        this.goBackTo(command.name);
+        this.savepoints.goBackTo(command.name);
         break;
     }
     return result;
   }
 
   private async commit(args: Parameters<Query>): Promise<unknown> {
-    if (this.failure) throw this.doomed();
+    if (this.savepoints.isDamaged) throw this.doomed();
     const before = this.state;
     try {
       await this.writeMessages();
       this.state = 'ending';
       await this.quiet();
-      if (!this.failure) {
+      if (!this.savepoints.isDamaged) {
         const result: unknown = await this.query(...args);
         this.end('committed');
         return result;
       }
     } catch (error) {
       // A second COMMIT would succeed without the events.
-      this.fail(error, null);
+      this.savepoints.damage(error, 'transaction');
       this.state = before;
       throw error;
     }
@@ -217,14 +179,11 @@ export class TransactionScope {
     while (this.underway.size > 0) await Promise.allSettled(this.underway);
   }
 
-  /** What is emitted while messages are written is written too. */
-  private async writeMessages(): Promise<void> {
-    while (this.beforeFlush.length > 0 || this.messages.length > 0) {
-      for (const hook of this.beforeFlush.splice(0)) hook();
-      const messages = this.messages.splice(0);
-      if (messages.length > 0) await this.options.flush(this.queryRunner, messages);
+  private writeMessages(): Promise<void> {
+    return this.collected.flush(async (messages) => {
+      await this.options.flush(this.queryRunner, messages);
       this.written += messages.length;
-    }
+    });
   }
 
   private async rollback(args: Parameters<Query>): Promise<unknown> {
@@ -264,19 +223,11 @@ export class TransactionScope {
   }
 
   private async watchedSavepoint(name: string, args: Parameters<Query>): Promise<unknown> {
-    const savepoint: Savepoint = {
-      name,
-      collected: {
-        messages: this.messages.length,
-        beforeFlush: this.beforeFlush.length,
-        afterCommit: this.afterCommit.length,
-      },
-    };
-    this.savepoints.push(savepoint);
+    const wasNotSet = this.savepoints.set(name);
     try {
       return await this.watched(args);
     } catch (error) {
-      this.savepoints.splice(this.savepoints.indexOf(savepoint), 1);
+      wasNotSet();
       throw error;
     }
   }
@@ -287,7 +238,7 @@ export class TransactionScope {
     try {
       const result = await sent;
       if (hasLeftTransaction(result) || !this.options.isInTransaction()) {
-        this.fail(new Error(`This statement ended the transaction: ${args[0].slice(0, 100)}`), null);
+        this.savepoints.damage(new Error(`This statement ended the transaction: ${args[0].slice(0, 100)}`), 'transaction');
       }
       return result;
     } catch (error) {
@@ -301,7 +252,7 @@ export class TransactionScope {
   private failedAt(error: unknown, isRollbackTo = false): void {
     const isOver = isRollbackTo || !this.options.isInTransaction();
     const effect = isOver ? 'transaction' : failureEffect(this.options.databaseType, error);
-    if (effect !== 'none') this.fail(error, effect === 'transaction' ? null : this.savepoints.length);
+    if (effect !== 'none') this.savepoints.damage(error, effect === 'transaction' ? 'transaction' : 'part');
   }
 
   /** SQLite has none. */
@@ -315,35 +266,6 @@ export class TransactionScope {
     this.assertAlive();
     const stream = await this.originalStream.apply(this.queryRunner, args);
     return stream.on(errorMonitor, (error: unknown) => this.failedAt(error));
-  }
-
-  private fail(cause: unknown, depth: number | null): void {
-    // The first cause is the one to report, unless a later one is beyond mending.
-    if (!this.failure || (depth === null && this.failure.depth !== null)) this.failure = { cause, depth };
-  }
-
-  private goBackTo(name: string): void {
-    const index = this.indexOf(name);
-    // A savepoint that was set before the scope began to watch lies before all that it has collected.
-    const collected = this.savepoints[index]?.collected ?? { messages: 0, beforeFlush: 0, afterCommit: 0 };
-    this.savepoints.length = index + 1;
-    this.messages.length = collected.messages;
-    this.beforeFlush.length = collected.beforeFlush;
-    this.afterCommit.length = collected.afterCommit;
-    if (this.failure && this.failure.depth !== null && this.failure.depth > index) this.failure = undefined;
-  }
-
-  private releaseFrom(name: string): void {
-    const index = Math.max(0, this.indexOf(name));
-    this.savepoints.length = index;
-    // The damage is now that of what is around the savepoint.
-    const { failure } = this;
-    if (failure && failure.depth !== null && failure.depth > index) this.failure = { ...failure, depth: index };
-  }
-
-  /** -1 when it was set before the scope began to watch. */
-  private indexOf(name: string): number {
-    return this.savepoints.findLastIndex((savepoint) => savepoint.name === name);
   }
 
   private assertUsable(): void {
@@ -363,30 +285,14 @@ export class TransactionScope {
     }
   }
 
-  /** What the database has already ended would run, and commit, statement by statement. */
   private assertAlive(): void {
-    if (this.failure?.depth === null) throw this.doomed();
+    if (this.savepoints.isOver) throw this.doomed();
   }
 
   private doomed(): TransactionDoomedError {
     return new TransactionDoomedError(
       'An error has undone this transaction, or left it incomplete; it cannot be committed.',
-      { cause: this.failure?.cause },
+      { cause: this.savepoints.cause },
     );
   }
-}
-
-/** mysql2 gives the server's status flags with each result that is not rows; flag 1 says "in a transaction". */
-function hasLeftTransaction(result: unknown): boolean {
-  if (typeof result !== 'object' || result === null) return false;
-  // Of a procedure with rows, and of several statements in one, the last result counts.
-  if (Array.isArray(result)) return result.length > 0 && isHeader(result.at(-1)) && hasLeftTransaction(result.at(-1));
-  // TypeORM's own kind of result, which query builders ask for.
-  if ('raw' in result && 'records' in result) return hasLeftTransaction(result.raw);
-  return 'serverStatus' in result && typeof result.serverStatus === 'number' && (result.serverStatus & 1) === 0;
-}
-
-/** No row has columns of these names. */
-function isHeader(result: unknown): boolean {
-  return typeof result === 'object' && result !== null && 'affectedRows' in result && 'warningStatus' in result;
 }
