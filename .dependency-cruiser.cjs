@@ -8,7 +8,7 @@ const MAY_IMPORT = {
   relay: ['event', 'transaction', 'store', 'publish'],
   consume: ['event', 'transaction', 'store'],
   operate: ['event', 'transaction', 'store', 'relay', 'consume'],
-  observe: ['publish', 'store', 'relay'],
+  observe: ['publish', 'store', 'relay', 'consume'],
   // A program of its own, which nothing imports.
   cli: ['event', 'transaction', 'store', 'relay', 'consume', 'operate'],
 };

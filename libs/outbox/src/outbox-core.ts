@@ -85,7 +85,7 @@ export class OutboxCore {
     this.admin = new OutboxAdmin(dataSource, store, () => sessions(1), this.cleaner, () => this.relay.wake());
     this.deadLetters = new DeadLetters(this.ambient, this.transactions, store, this.admin);
     this.cleans = options.cleans;
-    this.health = new OutboxHealth(dataSource, store, this.relay, options.publisher);
+    this.health = new OutboxHealth(dataSource, store, this.relay, options.publisher, this.consumerEvents);
   }
 
   /**

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { currentMessageContext } from '../event/message-context';
+import { type ConsumerStatus, ConsumerStatuses } from './consumer-status';
 import type { MessageOrigin } from './delivery';
 
 /** What can become of a message that is not handled. */
@@ -52,12 +53,18 @@ const NONE: ConsumerCounts = {
 export class ConsumerEvents {
   private readonly logger = new Logger('OutboxConsumer');
   private readonly listeners = new Set<ConsumerListener>();
+  private readonly status = new ConsumerStatuses();
   private readonly byConsumer = new Map<string, Record<ConsumerEvent['kind'], number>>();
 
   /** Calls the listener at each event, outside of any transaction, until the returned function is called. */
   subscribe(listener: ConsumerListener): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  /** How each consumer is that has seen a message since the process started. */
+  statuses(): readonly ConsumerStatus[] {
+    return this.status.all();
   }
 
   counts(consumer: string): ConsumerCounts {
@@ -69,6 +76,7 @@ export class ConsumerEvents {
     const counts = this.byConsumer.get(event.consumer) ?? { ...NONE };
     counts[event.kind]++;
     this.byConsumer.set(event.consumer, counts);
+    this.status.add(event);
     this.log(event);
     for (const listener of this.listeners) {
       try {

@@ -1,4 +1,6 @@
 import type { DataSource } from 'typeorm';
+import type { ConsumerEvents } from '../consume/consumer-events';
+import type { ConsumerStatus } from '../consume/consumer-status';
 import type { PublisherFactory, RouteStatus } from '../publish/publisher';
 import type { Relay, RelayStatus } from '../relay/relay';
 import type { Backlog, OutboxStore } from '../store/outbox-store';
@@ -6,7 +8,7 @@ import type { Backlog, OutboxStore } from '../store/outbox-store';
 export interface OutboxHealthReport {
   /**
    * - `up`: messages flow.
-   * - `degraded`: the app works, and messages wait: the broker is away, or messages are dead.
+   * - `degraded`: the app works, and messages wait: the broker is away, messages are dead, or a consumer fails.
    * - `down`: the database does not answer.
    */
   readonly status: 'up' | 'degraded' | 'down';
@@ -15,6 +17,8 @@ export interface OutboxHealthReport {
   readonly relay: RelayStatus;
   /** How each route is, where the publisher is a `route`; else empty. */
   readonly routes: readonly RouteStatus[];
+  /** How each consumer of this process is that has seen a message. */
+  readonly consumers: readonly ConsumerStatus[];
   /** Why the status is not `up`. */
   readonly reasons: readonly string[];
 }
@@ -26,6 +30,7 @@ export class OutboxHealth {
     private readonly store: OutboxStore,
     private readonly relay: Relay,
     private readonly publisher: PublisherFactory,
+    private readonly consumerEvents: ConsumerEvents,
   ) {}
 
   /** Looks at the tables and the relay. Never rejects. */
@@ -45,6 +50,10 @@ export class OutboxHealth {
     for (const { name, trouble } of routes) if (trouble) reasons.push(`${name}: ${trouble.message}`);
     if (relay.lost > 0) reasons.push(`${relay.lost} messages are in no state: somebody has edited the tables`);
     if (relay.trouble) reasons.push(`${relay.trouble.stage}: ${relay.trouble.message}`);
-    return { status: backlog ? (reasons.length > 0 ? 'degraded' : 'up') : 'down', backlog, relay, routes, reasons };
+    const consumers = this.consumerEvents.statuses();
+    for (const { consumer, failingSince, lastError } of consumers) {
+      if (failingSince) reasons.push(`${consumer} has failed since ${failingSince.toISOString()}: ${lastError}`);
+    }
+    return { status: backlog ? (reasons.length > 0 ? 'degraded' : 'up') : 'down', backlog, relay, routes, consumers, reasons };
   }
 }
