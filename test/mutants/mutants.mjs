@@ -1,0 +1,131 @@
+// Changes to the relay and the store that some test must notice. Each is one fault that a hand might make.
+
+const LIB = 'libs/outbox/src/';
+const RELAY = ['test/relay/settlement.spec.ts', 'test/relay/relay.spec.ts'];
+const STORE = ['test/store/store.spec.ts', 'test/store/settled.spec.ts'];
+const LOCKS = ['test/store/claim-locks.spec.ts', 'test/store/store.spec.ts'];
+const SIDES = ['test/relay/side-by-side.spec.ts'];
+const TAKEOVER = ['test/relay/takeover.spec.ts'];
+
+/**
+ * `only` narrows the tests by name; by default to PostgreSQL, and what needs no database. `equal` says why a mutant that
+ * lives is no fault.
+ * @typedef {{ name: string, file: string, from: string, to: string, tests: string[], only?: string, equal?: string }} Mutant
+ */
+
+/** @param {string} file @param {string[]} tests @param {[name: string, from: string, to: string, more?: Partial<Mutant>][]} changes @returns {Mutant[]} */
+const of = (file, tests, changes) => changes.map(([name, from, to, more]) => ({ name, file: LIB + file, from, to, tests, ...more }));
+
+/** @type {Mutant[]} */
+export const mutants = [
+  ...of('relay/settlement.ts', RELAY, [
+    ['what is acknowledged behind an unanswered one counts as sent', `'acknowledged' && !stopped.has(key)`, `'acknowledged'`],
+    ['each refusal of a key counts', `'refused' && !stopped.has(key)`, `'refused'`],
+    ['one attempt more than maxAttempts', 'attempts >= policy.maxAttempts', 'attempts > policy.maxAttempts'],
+    ['an attempt is not counted', 'message.attempts + 1', 'message.attempts'],
+    ['a throwing onExhausted lets the key go on', '// Of the two mistakes, this one can be mended.\n    return true;', 'return false;'],
+    ['a message of a missing topic does not wait', 'if (failure) waiting.push', 'if (!failure) waiting.push'],
+    ['an unanswered message does not stop its key', '} else {\n      stopped.add(key);', '} else {'],
+  ]),
+  ...of('relay/backoff.ts', ['test/relay/settlement.spec.ts'], [
+    ['the pause does not double', '* 2 ** Math.max(0, failures - 1)', ''],
+    ['the pause has no cap', 'Math.min(retryDelay * 2 ** Math.max(0, failures - 1), maxRetryDelay)', 'retryDelay * 2 ** Math.max(0, failures - 1)'],
+    ['the pause is not spread', ' * (0.75 + Math.random() * 0.25)', ''],
+  ]),
+  ...of('relay/relay-worker.ts', [...RELAY, ...TAKEOVER], [
+    ['an old claim is published', 'if (begun - claim.takenAt > oldestClaimToPublish(this.host.options)) {', 'if (begun < 0) {'],
+    ['a claim whose connection ended is settled', 'if (this.session !== claim.session) return this.lost(', 'if (begun < 0) return this.lost(', {
+      equal: 'settling goes over the connection that ended, and fails: the check only says so earlier, without a statement',
+    }],
+    ['an outage is settled', 'if (unknown && isEmpty(settlement)) {', 'if (unknown && begun0) {'.replace('begun0', 'messages.length < 0')],
+    ['an outage is tried again at once', 'if (this.failures > 0) await this.sleep(backoff(this.failures, this.host.options));\n      else if', 'if'],
+    ['the broker is not asked again after an outage', 'this.brokerIsReached = false;\n    this.failed', 'this.failed'],
+    ['a lost connection does not stop the send', 'this.publisher.abort();', ''],
+    ['a failing publisher keeps the lanes', 'await claim.session.release();\n      this.failed', 'this.failed'],
+    ['an outage keeps the lanes', 'await session.release();\n      this.brokerFailed', 'this.brokerFailed'],
+    ['a failed settlement is forgotten', 'return this.lost(claim, error instanceof Error ? error : new Error(String(error)));', 'return true;'],
+    ['an error in the loop ends it', "this.failed('database', error);\n      await this.closeSession();\n      return false;", 'throw error;'],
+  ]),
+  ...of('relay/worker-publisher.ts', RELAY, [
+    ['it is sent again before the old publisher is closed', '    await this.closing;\n    const refusals', '    const refusals'],
+    ['a hung publisher is not closed', 'await this.close();\n      throw', 'throw'],
+    ['what follows a spoilt row is sent', 'stopped.add(orderKey(message));\n      refusals.set(message, { status: \'refused\'', 'refusals.set(message, { status: \'refused\''],
+  ]),
+  ...of('store/settle.ts', STORE, [
+    ['a settlement of lanes that were lost is not noticed', 'removed !== all.length', 'removed > all.length'],
+    ['no hold is made', 'await holdAll(sql, dialect, held);', ''],
+    ['no hold is ended', 'await releaseHolds(sql, dialect, releasable', 'void (sql, dialect, releasable'],
+    ['what was sent is not written down', 'await logSent(sql, dialect, sent);', ''],
+    ['an attempt is not written down', 'retry_count = retry_count + 1', 'retry_count = retry_count'],
+    ['a parked message keeps its status', 'status = 2, next_retry_at', 'status = 0, next_retry_at'],
+    ['what is in its place already is moved', '].filter(({ message, behind }) => message.source !== behind);', '];'],
+    ['followers stay where they are', '    ...waiters.followers,\n  ].filter', '  ].filter'],
+    ['orphans stay where they are', 'const all = [...refs, ...orphans];', 'const all = [...refs]; void orphans;'],
+    ['a hold that was renewed is ended', '.filter(([name]) => !renewed.has(name))', '.filter(([name]) => name !== null || renewed)'],
+    ['a message without a key blocks', 'blocks && message.key !== null', 'blocks'],
+    ['a key that is given up does not block', "state: 'blocked' as const", "state: 'retry' as const", { equal: 'the state is for operators to read; what blocks is the time, which is checked below' }],
+    ['what waits with its topic goes behind its key', "message.source === 'key-hold' ? 'key-hold' : 'topic-hold';\n}\n\n/** The holds", "'key-hold';\n}\n\n/** The holds"],
+    ['a dead message is not in the list of the dead', 'INSERT INTO ${dialect.tables.dead} (id, lane, topic, message_key) VALUES ` +\n          part.map(({ message }) => `(${message.id}', 'INSERT INTO ${dialect.tables.dead} (id, lane, topic, message_key) VALUES ` +\n          part.map(({ message }) => `(-${message.id}'],
+    ['errors of any length', 'error.slice(0, MAX_ERROR_LENGTH)', 'error'],
+  ]),
+  ...of('store/hold.ts', STORE, [
+    ['a hold ends though messages wait behind it', 'part.filter((place) => !waited.has(place)), part', 'part.filter((place) => waited !== undefined && place !== undefined), part'],
+    ['a hold with messages behind it does not become due', 'SET retry_at = ${now} WHERE ${which.sql}', 'SET retry_at = retry_at WHERE ${which.sql}'],
+    ['a blocked key is due at once', 'delayMs ?? NEVER_MS', 'delayMs ?? 0'],
+    ['a hold is not renewed', '${replaceHold}`', '${replaceHold.slice(0, 0)}ON CONFLICT DO NOTHING`'],
+  ]),
+  ...of('store/read-heads.ts', STORE, [
+    ['a held key is sent', "if (message.source !== 'key-hold' && isHeld('key-hold')) return 'key-hold';", ''],
+    ['a topic that waits is sent', "if (message.source === 'pending' && isHeld('topic-hold')) return 'topic-hold';", ''],
+    ['holds beyond the first of a lane are not seen', 'for (const place of await readHolds(sql, dialect, unsure)) names.add(placeName(place));', 'void unsure; void readHolds;'],
+    ['only what is pending waits behind its key', "message.source !== 'key-hold' && isHeld", "message.source === 'pending' && isHeld"],
+  ]),
+  ...of('store/refs.ts', [...STORE, 'test/store/claim-reads.spec.ts'], [
+    ['a hold that is not due is released', 'holds.filter((hold) => hold.due)', 'holds.filter((hold) => hold.lane >= 0)'],
+    ['messages behind a hold come in no order', 'ORDER BY h.id LIMIT', 'ORDER BY h.id DESC LIMIT'],
+    ['the lane is read from its end', 'ORDER BY p.lane, p.id LIMIT', 'ORDER BY p.lane DESC, p.id DESC LIMIT'],
+    ['a few full lanes are not read further', 'if (full.length === 0 || left < rows / 4) return [];', 'if (left < Infinity) return [];'],
+    ['a crowded lane is not noticed', '=== holdsPerLane', '> holdsPerLane'],
+  ]),
+  ...of('store/transactional-claim-session.ts', [...STORE, ...LOCKS, ...SIDES], [
+    ['lanes in one order', 'this.nextLane = ((lanes.at(-1) ?? -1) + 1) % count;', ''],
+    ['the first lanes are not reached from the middle', 'if (lanes.length === 0 && first > 0) lanes = await', 'if (lanes.length < 0) lanes = await'],
+    ['a settlement is not committed', 'await this.connection.commit();', 'await this.connection.rollback();'],
+    ['a claim that failed keeps its transaction', 'await this.release();\n      throw error;', 'throw error;', { tests: TAKEOVER, equal: 'the worker closes the connection after any error, which ends the transaction too' }],
+    ['names of lanes stay locked', 'await this.store.dialect.unlockLanes(this.connection, lanes);', 'void lanes;', { tests: LOCKS, only: 'old' }],
+  ]),
+  ...of('store/postgres.dialect.ts', [...LOCKS, ...TAKEOVER], [
+    ['lanes are not locked', 'WHERE pg_try_advisory_xact_lock(${laneSpace}, c.lane) LIMIT', 'WHERE ${laneSpace} <> c.lane LIMIT'],
+    ['order buckets are not locked', 'await sql.query(`SELECT ${locks.join(\', \')}`);\n    },\n\n    async insertMessages', 'void sql; void locks;\n    },\n\n    async insertMessages'],
+    ['a silent session keeps its lanes', "'idle_in_transaction_session_timeout', 'tcp_user_timeout', ", "'tcp_user_timeout', "],
+    ['a host that reads nothing keeps its lanes', "'tcp_user_timeout', 'lock_timeout'", "'lock_timeout'"],
+    ['the session keeps its isolation level', "'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED',", '', {
+      equal: 'the level is asserted at each new session; a server whose default is another is refused then, in test/relay/takeover.spec.ts as far as it sets one',
+    }],
+  ]),
+  ...of('store/mysql.dialect.ts', [...LOCKS, ...SIDES, ...TAKEOVER], [
+    ['locked lanes are waited for', "forUpdateSkipLocked: skipLocked ? 'FOR UPDATE SKIP LOCKED' : 'FOR UPDATE',", "forUpdateSkipLocked: 'FOR UPDATE',", { only: 'mysql' }],
+    ['lanes are waited for', '${lanes(limit)} FOR UPDATE SKIP LOCKED', '${lanes(limit)} FOR UPDATE', { only: 'mysql' }],
+    ['lanes are not locked', '${lanes(limit)} FOR UPDATE SKIP LOCKED', '${lanes(limit)}', { only: 'mysql' }],
+    ['order buckets are not locked', 'ORDER BY bucket FOR UPDATE', 'ORDER BY bucket', { only: 'mysql' }],
+    ['a silent session keeps its lanes', "['wait_timeout', 'net_write_timeout'", "['net_write_timeout'", { only: 'mysql' }],
+    ['a host that reads nothing keeps its lanes', "'wait_timeout', 'net_write_timeout', ", "'wait_timeout', ", { only: 'mysql' }],
+    ['the session keeps REPEATABLE READ', "'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',", '', { only: 'mysql' }],
+    ['ids in steps of one', ' * @@SESSION.auto_increment_increment', '', {
+      only: 'mysql',
+      equal: 'on a server whose step is one, which all here have; a step of two is set in the test of ids below',
+    }],
+    ['rows are deleted by a scan', ' STRAIGHT_JOIN ${tables[table]} t ` +\n          `FORCE INDEX (PRIMARY) ON', ' JOIN ${tables[table]} t ` +\n          `ON', { only: 'mysql', tests: ['test/store/claim-reads.spec.ts', ...LOCKS] }],
+  ]),
+  ...of('store/sweep.ts', ['test/store/settled.spec.ts', ...LOCKS], [
+    ['what is dead is deleted as sent', "ids.map((id) => [id]), 't.status = 0')", "ids.map((id) => [id]))"],
+    ['what is dead is marked as sent', "WHERE ${idIn('t.id', ids)} AND t.status = 0`", "WHERE ${idIn('t.id', ids)}`"],
+    ['what was swept is swept again', 'if (batches.length > 0) {', 'if (batches.length < 0) {'],
+    ['sweepers wait for one another', 'LIMIT ${BATCHES} ${forUpdateSkipLocked}', 'LIMIT ${BATCHES} ${forUpdateSkipLocked.slice(0, 10)}'],
+  ]),
+  ...of('store/message-state.ts', ['test/store/settled.spec.ts'], [
+    ['what is in no state is sent', "places.get(id) ?? 'lost'", "places.get(id) ?? 'sent'"],
+    ['what is held is not looked for', "for (const id of await readHeld(sql, dialect, rest)) places.set(id, 'held');", 'void readHeld;'],
+    ['the sweeper is not believed', 'still.map(({ id }) => id)', 'still.map(({ id }) => id).slice(1)'],
+  ]),
+];
