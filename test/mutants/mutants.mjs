@@ -37,7 +37,7 @@ export const mutants = [
     ['a claim whose connection ended is settled', 'if (this.session !== claim.session) return this.lost(', 'if (begun < 0) return this.lost(', {
       equal: 'settling goes over the connection that ended, and fails: the check only says so earlier, without a statement',
     }],
-    ['an outage is settled', 'if (unknown && isEmpty(settlement)) {', 'if (unknown && begun0) {'.replace('begun0', 'messages.length < 0')],
+    ['an outage is settled', 'if (unknown && isEmpty(settlement)) {', 'if (unknown && messages.length < 0) {'],
     ['an outage is tried again at once', 'if (this.failures > 0) await this.sleep(backoff(this.failures, this.host.options));\n      else if', 'if'],
     ['the broker is not asked again after an outage', 'this.brokerIsReached = false;\n    this.failed', 'this.failed'],
     ['a lost connection does not stop the send', 'this.publisher.abort();', ''],

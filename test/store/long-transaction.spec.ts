@@ -61,20 +61,3 @@ describe.each(SERVERS)(`a transaction that stays open on %s while ${FLOW} messag
     }
   });
 });
-
-describe('an open claim on postgres', () => {
-  it('holds back no vacuum: it has no transaction id, and between its statements no snapshot', async () => {
-    const f = await StoreFixture.open('postgres', LANES);
-    try {
-      await f.add(message());
-      const session = await f.session();
-      expect(await session.claim({ lanes: 16, rows: 10, bytes: 1e6 })).toBeDefined();
-      const sessions = await f.query(
-        `SELECT backend_xid, backend_xmin FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`,
-      );
-      expect(sessions).toEqual([{ backend_xid: null, backend_xmin: null }]);
-    } finally {
-      await f.close();
-    }
-  });
-});
