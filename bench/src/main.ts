@@ -1,19 +1,25 @@
 import 'reflect-metadata';
-import { parseArgs } from 'node:util';
+import { loadavg } from 'node:os';
+import { type Bench, readArguments, usage } from './arguments.js';
+import { benchDrain } from './drain.js';
 import { benchEnqueue } from './enqueue.js';
-import { SERVERS, type ServerName } from './server.js';
 
 /** Each bench measures a reference in the same run; its result is one JSON object. */
-const BENCHES = { enqueue: benchEnqueue } as const;
+const BENCHES: Readonly<Record<string, Bench>> = { drain: benchDrain, enqueue: benchEnqueue };
 
-const { positionals, values } = parseArgs({
-  allowPositionals: true,
-  options: { db: { type: 'string', default: 'mysql' }, smoke: { type: 'boolean', default: false } },
-});
-const [name = ''] = positionals;
-if (!Object.hasOwn(BENCHES, name) || !SERVERS.includes(values.db as ServerName)) {
-  console.error(`Usage: npm run bench -- ${Object.keys(BENCHES).join('|')} [--db ${SERVERS.join('|')}] [--smoke]`);
-  process.exit(2);
+function readOrExplain(): ReturnType<typeof readArguments> {
+  try {
+    return readArguments(process.argv.slice(2), Object.keys(BENCHES));
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n${usage(Object.keys(BENCHES))}`);
+    process.exit(2);
+  }
 }
-const result = await BENCHES[name as keyof typeof BENCHES](values.db as ServerName, values.smoke);
-console.log(JSON.stringify({ bench: name, db: values.db, node: process.version, ...result }));
+
+const { name, options } = readOrExplain();
+const { json, ...told } = options;
+if (!json) console.log(`${name}: ${Object.entries(told).map(([option, value]) => `${option} ${String(value)}`).join(', ')}`);
+const result = await BENCHES[name]?.(options);
+const loadAfter = Math.round((loadavg()[0] ?? 0) * 100) / 100;
+if (!json) for (const [figure, value] of Object.entries(result ?? {})) console.log(`  ${figure}: ${JSON.stringify(value)}`);
+console.log(JSON.stringify({ bench: name, ...told, ...result, loadAfter }));

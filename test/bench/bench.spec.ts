@@ -1,22 +1,33 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 const run = promisify(execFile);
 
-/** One round of each bench, so that none rots. Its figures say nothing. */
+/** What each bench promises to say. */
+const FIGURES: readonly { readonly bench: string; readonly args: readonly string[]; readonly figures: readonly string[] }[] = [
+  { bench: 'drain', args: ['--db', 'postgres', '--client', 'platformatic'], figures: ['perSecond', 'rawPerSecond', 'ratioToRaw', 'timesTextbook', 'sweptPerSecond'] },
+  { bench: 'enqueue', args: ['--db', 'mysql'], figures: ['addedMsAt1', 'ratioAt16', 'ratioAt64', 'strictAddedMsAt1', 'strictRatioAt16'] },
+];
+
+/** One short run of each bench, so that none rots. Its figures say nothing. */
 describe('the bench', () => {
-  it('enqueue ends with one JSON object that has its figures', async () => {
-    const { stdout } = await run('npm', ['run', '--silent', 'bench', '--', 'enqueue', '--db', 'mysql', '--smoke']);
-    const last: unknown = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
-    expect(last).toMatchObject({
-      bench: 'enqueue',
-      db: 'mysql',
-      addedMsAt1: expect.any(Number) as unknown,
-      ratioAt16: expect.any(Number) as unknown,
-      ratioAt64: expect.any(Number) as unknown,
-      strictAddedMsAt1: expect.any(Number) as unknown,
-      strictRatioAt16: expect.any(Number) as unknown,
-    });
+  beforeAll(async () => {
+    await run('npm', ['run', '--silent', 'build:lib']);
+    await run('npx', ['tsc', '-p', 'bench']);
+  });
+
+  it.each(FIGURES)('$bench ends with one JSON object that has its figures', async ({ bench, args, figures }) => {
+    const { stdout } = await run('node', ['bench/dist/main.js', bench, ...args, '--smoke', '--json']);
+    const lines = stdout.trim().split('\n');
+    expect(lines).toHaveLength(1);
+    const said = JSON.parse(lines[0] ?? '') as Record<string, unknown>;
+    expect(said).toMatchObject({ bench, smoke: true, machine: expect.anything() as unknown, versions: expect.anything() as unknown, settings: expect.anything() as unknown });
+    for (const figure of figures) expect(said[figure], figure).toSatisfy(Number.isFinite);
+  });
+
+  it('says how it is called when it is called wrongly', async () => {
+    const call = run('node', ['bench/dist/main.js', 'drain', '--db', 'oracle']);
+    await expect(call).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('--db must be one of mysql, mariadb, postgres') as unknown });
   });
 });

@@ -1,0 +1,93 @@
+import { parseArgs } from 'node:util';
+
+export const DATABASES = ['mysql', 'mariadb', 'postgres'] as const;
+export type DatabaseName = (typeof DATABASES)[number];
+export const CLIENTS = ['kafkajs', 'platformatic'] as const;
+export type ClientName = (typeof CLIENTS)[number];
+
+/** What all benches are told. */
+export interface BenchOptions {
+  readonly db: DatabaseName;
+  readonly client: ClientName;
+  /** What becomes of the log's rows of sent messages. */
+  readonly settle: 'mark' | 'delete';
+  /** Measured runs; a warm-up comes before them. */
+  readonly runs: number;
+  /** Messages; each bench has its own default. */
+  readonly size: number | undefined;
+  /** Seconds of a run, for benches that work at a steady rate; each has its own default. */
+  readonly seconds: number | undefined;
+  /** Events or inserts per second, for benches that work at a steady rate. */
+  readonly rate: number | undefined;
+  /** Seconds for which a transaction is left open elsewhere. Only for soak. */
+  readonly openTransaction: number;
+  /** One short run on shared servers, of which the figures say nothing. */
+  readonly smoke: boolean;
+  /** Nothing on standard output but the result. */
+  readonly json: boolean;
+}
+
+export type Bench = (options: BenchOptions) => Promise<Record<string, unknown>>;
+
+export function usage(benches: readonly string[]): string {
+  return [
+    `Usage: npm run bench -- ${benches.join('|')} [options]`,
+    `  --db ${DATABASES.join('|')}        default mysql`,
+    `  --client ${CLIENTS.join('|')}     default kafkajs`,
+    '  --settle mark|delete             default mark',
+    '  --size <messages> --seconds <of a run> --rate <per second> --runs <measured runs, default 3>',
+    '  --open-transaction <seconds>     soak: leaves a transaction open elsewhere for so long',
+    '  --json                           nothing on standard output but the result',
+    '  --smoke                          one short run on shared servers; its figures say nothing',
+  ].join('\n');
+}
+
+/** @throws Error that says what is wrong */
+export function readArguments(args: readonly string[], benches: readonly string[]): { readonly name: string; readonly options: BenchOptions } {
+  const { positionals, values } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      db: { type: 'string', default: 'mysql' },
+      client: { type: 'string', default: 'kafkajs' },
+      settle: { type: 'string', default: 'mark' },
+      runs: { type: 'string' },
+      size: { type: 'string' },
+      seconds: { type: 'string' },
+      rate: { type: 'string' },
+      'open-transaction': { type: 'string' },
+      smoke: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+    },
+  });
+  const [name, ...others] = positionals;
+  if (others.length > 0) throw new Error(`One bench at a time, not also ${others.join(', ')}.`);
+  return {
+    name: oneOf('bench', name, benches),
+    options: {
+      db: oneOf('--db', values.db, DATABASES),
+      client: oneOf('--client', values.client, CLIENTS),
+      settle: oneOf('--settle', values.settle, ['mark', 'delete']),
+      runs: wholeNumber('--runs', values.runs) ?? (values.smoke ? 1 : 3),
+      size: wholeNumber('--size', values.size),
+      seconds: wholeNumber('--seconds', values.seconds),
+      rate: wholeNumber('--rate', values.rate),
+      openTransaction: wholeNumber('--open-transaction', values['open-transaction']) ?? 0,
+      smoke: values.smoke,
+      json: values.json,
+    },
+  };
+}
+
+function oneOf<T extends string>(what: string, value: string | undefined, choices: readonly T[]): T {
+  const found = choices.find((choice) => choice === value);
+  if (found === undefined) throw new Error(`${what} must be one of ${choices.join(', ')}, not ${value ?? 'missing'}.`);
+  return found;
+}
+
+function wholeNumber(what: string, value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (!Number.isSafeInteger(number) || number < 1) throw new Error(`${what} must be a whole number of at least 1, not ${value}.`);
+  return number;
+}

@@ -1,0 +1,58 @@
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import { Relay } from 'nestjs-transactional-outbox';
+import { BenchModule, publisherOf } from './app.js';
+import type { RelayConfig, RelayReport, RelayTask } from './relay-process.js';
+
+/** A relay in a process of its own, which begins and ends when it is told. */
+const { database, brokers, client, relay: relayOptions } = JSON.parse(process.env['BENCH_RELAY'] ?? '{}') as RelayConfig;
+const module = BenchModule.of(database, { publisher: publisherOf(client, brokers), relay: { ...relayOptions, enabled: false }, retention: false }, 2);
+const app = await NestFactory.createApplicationContext(module, { logger: ['error', 'warn'] });
+const relay = app.get(Relay);
+let polling: NodeJS.Timeout | undefined;
+/** Of what was asked for: when it began, and how much is still to come. */
+let begun: number | undefined;
+let left = 0;
+let claims: number[] = [];
+
+relay.on('claimed', ({ durationMs }) => {
+  begun ??= performance.now() - durationMs;
+  claims.push(durationMs);
+});
+relay.on('settled', ({ sent }) => {
+  if (left <= 0) return;
+  left -= sent.length;
+  if (left <= 0) report({ type: 'drained', milliseconds: performance.now() - (begun ?? Number.NaN) });
+});
+
+process.on('message', (task: RelayTask) => void perform(task));
+process.once('disconnect', () => process.exit());
+report({ type: 'ready' });
+
+async function perform(task: RelayTask): Promise<void> {
+  switch (task.type) {
+    case 'start':
+      begun = undefined;
+      left = task.count;
+      relay.start();
+      // As the module does it for a relay that is enabled.
+      polling = setInterval(() => relay.poll(), relay.options.pollInterval);
+      return;
+    case 'stop':
+      clearInterval(polling);
+      await relay.stop();
+      report({ type: 'stopped' });
+      return;
+    case 'look':
+      report({ type: 'seen', claims, rss: process.memoryUsage.rss() });
+      claims = [];
+      return;
+    case 'end':
+      await app.close();
+      process.disconnect();
+  }
+}
+
+function report(message: RelayReport): void {
+  process.send?.(message);
+}

@@ -1,0 +1,100 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { RelayOptions } from 'nestjs-transactional-outbox';
+import type { DataSourceOptions } from 'typeorm';
+import type { ClientName } from './arguments.js';
+
+export interface RelayConfig {
+  readonly database: DataSourceOptions;
+  readonly brokers: readonly string[];
+  readonly client: ClientName;
+  readonly relay: Pick<RelayOptions, 'settle'>;
+}
+
+export type RelayTask =
+  | { readonly type: 'start'; readonly count: number }
+  | { readonly type: 'stop' }
+  | { readonly type: 'look' }
+  | { readonly type: 'end' };
+
+export type RelayReport =
+  | { readonly type: 'ready' }
+  | { readonly type: 'drained'; readonly milliseconds: number }
+  | { readonly type: 'stopped' }
+  | { readonly type: 'seen'; readonly claims: readonly number[]; readonly rss: number };
+
+type Report<T extends RelayReport['type']> = Extract<RelayReport, { type: T }>;
+
+/** The relay's process, as whoever measures sees it. */
+export class RelayProcess {
+  private constructor(private readonly child: ChildProcess) {}
+
+  static async open(config: RelayConfig): Promise<RelayProcess> {
+    const child = fork(fileURLToPath(new URL('./relay-child.js', import.meta.url)), {
+      env: { ...process.env, BENCH_RELAY: JSON.stringify(config) },
+      // What it logs must not come between the lines of the result.
+      stdio: ['ignore', 2, 2, 'ipc'],
+    });
+    const relay = new RelayProcess(child);
+    await relay.expect('ready');
+    return relay;
+  }
+
+  /** Relays until it is stopped. */
+  start(count = 0): void {
+    this.tell({ type: 'start', count });
+  }
+
+  /** Relays so many messages: milliseconds from the first claim to the last settlement. */
+  async drain(count: number): Promise<number> {
+    const drained = this.expect('drained');
+    this.start(count);
+    return (await drained).milliseconds;
+  }
+
+  async stop(): Promise<void> {
+    const stopped = this.expect('stopped');
+    this.tell({ type: 'stop' });
+    await stopped;
+  }
+
+  /** How long each claim took since the last look, in ms, and the memory of the process, in bytes. */
+  async look(): Promise<Report<'seen'>> {
+    const seen = this.expect('seen');
+    this.tell({ type: 'look' });
+    return seen;
+  }
+
+  async end(): Promise<void> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
+    const gone = once(this.child, 'exit');
+    this.tell({ type: 'end' });
+    await gone;
+  }
+
+  private tell(task: RelayTask): void {
+    this.child.send(task);
+  }
+
+  private expect<T extends RelayReport['type']>(type: T): Promise<Report<T>> {
+    const { child } = this;
+    return new Promise((resolve, reject) => {
+      const onMessage = (report: RelayReport): void => {
+        if (report.type !== type) return;
+        end();
+        resolve(report as Report<T>);
+      };
+      const onExit = (code: number | null): void => {
+        end();
+        reject(new Error(`The relay's process ended with ${code ?? 'a signal'} before it was ${type}.`));
+      };
+      const end = (): void => {
+        child.off('message', onMessage);
+        child.off('exit', onExit);
+      };
+      child.on('message', onMessage);
+      child.once('exit', onExit);
+    });
+  }
+}
