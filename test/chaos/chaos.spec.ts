@@ -31,10 +31,11 @@ describe('a short chaos run', () => {
     await run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'test/chaos'], { cwd: ROOT });
   }, LONG_MS);
 
-  it.each([['mysql', 11], ['mariadb', 12], ['postgres', 13]] as const)(
+  // J16: on one of them what was sent is deleted.
+  it.each([['mysql', 11, 'mark'], ['mariadb', 12, 'delete'], ['postgres', 13, 'mark']] as const)(
     'keeps the promises on %s',
-    async (database, seed) => {
-      const { verdict, told } = await chaos(database, seed, '--faults', FAULTS);
+    async (database, seed, settle) => {
+      const { verdict, told } = await chaos(database, seed, '--faults', FAULTS, '--settle', settle);
       expect(verdict, told).toMatchObject({ lost: 0, invented: 0, orderViolations: 0, effectsWrong: 0 });
       expect(verdict.faults).toBeGreaterThan(5);
       expect(verdict.published).toBeGreaterThan(0);

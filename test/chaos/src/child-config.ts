@@ -21,6 +21,7 @@ export interface ChildConfig {
   /** Where to go instead of the address that the broker tells. */
   readonly brokerProxy: { readonly host: string; readonly port: number } | null;
   readonly order: Order;
+  readonly settle: NonNullable<RelayOptions['settle']>;
   /** Transactions per second of one writer. */
   readonly rate: number;
 }

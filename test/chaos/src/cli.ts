@@ -16,6 +16,7 @@ const USAGE = `npm run chaos -- --db mysql|mariadb|postgres [options]
   --rate 60          transactions per second
   --writers 2  --relays 3  --consumers 2
   --order commit     "none" turns the library's commit-order lock off
+  --settle mark      "delete" has sent messages deleted from the log
   --keep             keeps logs and history, also of a sound run
   --json             nothing but the verdict on standard output
 
@@ -33,6 +34,7 @@ const { values } = parseArgs({
     relays: { type: 'string', default: '3' },
     consumers: { type: 'string', default: '2' },
     order: { type: 'string', default: 'commit' },
+    settle: { type: 'string', default: 'mark' },
     keep: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -57,6 +59,7 @@ async function main(): Promise<number> {
   }
   const database = oneOf<DatabaseName>('--db', values.db ?? '', ['mysql', 'mariadb', 'postgres']);
   const order = oneOf('--order', values.order, ['commit', 'none'] as const);
+  const settle = oneOf('--settle', values.settle, ['mark', 'delete'] as const);
   const seed = whole('--seed', values.seed);
   const seconds = whole('--seconds', values.seconds);
   const kinds = values.faults === 'none' ? [] : values.faults.split(',').map((kind) => oneOf<FaultKind>('--faults', kind, FAULT_KINDS));
@@ -72,6 +75,7 @@ async function main(): Promise<number> {
     consumers: whole('--consumers', values.consumers),
     rate: whole('--rate', values.rate),
     order,
+    settle,
     logFolder: folder,
     say,
   });

@@ -24,7 +24,7 @@ const { broker, brokerProxy } = config;
         socketFactory: ({ host, port, onConnect }) => connect(brokerProxy ?? { host, port }, onConnect),
       }),
       order: config.order,
-      relay: RELAY_OPTIONS,
+      relay: { ...RELAY_OPTIONS, settle: config.settle },
     }),
   ],
 })

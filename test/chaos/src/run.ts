@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Order } from 'nestjs-transactional-outbox';
+import type { Order, RelayOptions } from 'nestjs-transactional-outbox';
 import { type OwnServer, startOwn } from '../../services/index.mjs';
 import { readAll, settle } from './arrival.js';
 import { BROKER_SETTINGS, ChaosBroker } from './broker.js';
@@ -24,6 +24,7 @@ export interface RunOptions {
   /** Transactions per second, all writers together. */
   readonly rate: number;
   readonly order: Order;
+  readonly settle: NonNullable<RelayOptions['settle']>;
   readonly logFolder: string;
   readonly say: (line: string) => void;
 }
@@ -85,6 +86,7 @@ export async function runChaos(options: RunOptions): Promise<RunResult> {
           broker: { host: brokerServer.info.host, port: brokerServer.info.port },
           brokerProxy: brokerProxy ? { host: '127.0.0.1', port: brokerProxy.port } : null,
           order: options.order,
+          settle: options.settle,
           rate: options.rate / options.writers,
         };
         return new ChildPlace({
