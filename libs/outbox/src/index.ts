@@ -69,6 +69,8 @@ export type { LoggedMessage, OutboxMessage } from './event/message';
 export { currentMessageContext, type MessageContext, withMessageContext } from './event/message-context';
 export { type KeyValue, OutboxEvent, type OutboxEventOptions } from './event/outbox-event.decorator';
 export type { RawMessage } from './event/raw-message';
+export type { Instrument, Label, Labels } from './observe/metrics/instruments';
+export type { OutboxMetrics, Reading } from './observe/metrics/outbox-metrics';
 export { OutboxHealth, type OutboxHealthReport } from './observe/outbox-health';
 export type { Operator } from './operate/audit';
 export type { Pass, PassOutcome, PurgeReport } from './operate/cleaner';

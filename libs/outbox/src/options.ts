@@ -2,6 +2,7 @@ import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency } from '
 import { assertConsumeOptions, type SharedConsumeOptions } from './consume/consumer-options';
 import { OutboxOptionsError } from './errors';
 import { checkCloudEvents, type CloudEventsOptions } from './publish/cloud-events';
+import type { OutboxMetrics } from './observe/metrics/outbox-metrics';
 import type { PublisherFactory } from './publish/publisher';
 import { checkRetention, DEFAULT_RETENTION, type Retention, type RetentionOptions } from './operate/retention-options';
 import { checkRelayOptions, DEFAULT_RELAY_OPTIONS, type RelayOptions } from './relay/relay-options';
@@ -47,6 +48,8 @@ export interface OutboxModuleOptions extends SchemaOptions {
   readonly retention?: RetentionOptions | false;
   /** How all consumers handle failures and copies; `@IdempotentConsumer` can say otherwise for one. */
   readonly consume?: SharedConsumeOptions;
+  /** Where figures go: `prometheusMetrics()` or `openTelemetryMetrics()`. Default: nowhere, at no cost. */
+  readonly metrics?: OutboxMetrics;
 }
 
 export interface OutboxModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
@@ -74,6 +77,7 @@ export interface ResolvedOptions {
   readonly retention: Retention;
   /** Whether this process cleans. */
   readonly cleans: boolean;
+  readonly metrics: OutboxMetrics | undefined;
 }
 
 const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
@@ -90,6 +94,7 @@ const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
   relay: true,
   consume: true,
   retention: true,
+  metrics: true,
 };
 
 /** @throws OutboxOptionsError naming the option */
@@ -119,7 +124,15 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
     consume: resolveConsume(options.consume ?? {}),
     retention: resolveRetention(options.retention ?? {}),
     cleans: options.retention !== false,
+    metrics: resolveMetrics(options.metrics),
   };
+}
+
+function resolveMetrics(metrics: OutboxMetrics | undefined): OutboxMetrics | undefined {
+  if (metrics !== undefined && (typeof metrics?.record !== 'function' || typeof metrics.observe !== 'function')) {
+    throw new OutboxOptionsError('metrics must be what prometheusMetrics({ … }) or openTelemetryMetrics() gives.');
+  }
+  return metrics;
 }
 
 function resolveRelay(options: RelayOptions): Required<RelayOptions> {

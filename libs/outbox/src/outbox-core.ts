@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { DataSource } from 'typeorm';
+import type { DataSource, QueryRunner } from 'typeorm';
 import { BatchConsumer } from './consume/batch/batch-consumer';
 import { ConsumerEvents } from './consume/consumer-events';
 import { IdempotentRunner } from './consume/idempotent-runner';
@@ -7,7 +7,9 @@ import { MessageConsumer } from './consume/message-consumer';
 import { Cleaner } from './operate/cleaner';
 import { DeadLetters } from './operate/dead-letters';
 import { OutboxAdmin } from './operate/outbox-admin';
+import { Meter } from './observe/metrics/meter';
 import { OutboxHealth } from './observe/outbox-health';
+import type { OutboxMessage } from './event/message';
 import type { ResolvedOptions } from './options';
 import { cloudEventFormat, reservedHeaders } from './publish/cloud-events';
 import { toWireRecord } from './publish/wire-record';
@@ -40,6 +42,7 @@ export class OutboxCore {
   /** Whether this process cleans. */
   readonly cleans: boolean;
   private readonly ambient: AmbientTransactions;
+  private readonly meter: Meter | undefined;
   private readonly subscriber: EventSourceSubscriber;
 
   private constructor(
@@ -47,11 +50,12 @@ export class OutboxCore {
     private readonly dataSource: DataSource,
     store: OutboxStore,
     types: EventTypes,
+    name: string,
   ) {
     const { commitSignal } = store.dialect;
     const signal = commitSignal ? new CommitSignal(dataSource, commitSignal.send) : undefined;
     this.ambient = new AmbientTransactions(dataSource, {
-      flush: (queryRunner, messages) => store.add(queryRunner, messages),
+      flush: (queryRunner, messages) => this.write(store, queryRunner, messages),
       onWritten: () => (this.relay.isRunning ? this.relay.wake() : signal?.send()),
     });
     this.transactions = new TransactionRunner(this.ambient);
@@ -86,6 +90,17 @@ export class OutboxCore {
     this.deadLetters = new DeadLetters(this.ambient, this.transactions, store, this.admin);
     this.cleans = options.cleans;
     this.health = new OutboxHealth(dataSource, store, this.relay, options.publisher, this.consumerEvents);
+    this.meter = options.metrics && new Meter({
+      metrics: options.metrics,
+      dataSource: name,
+      maxMessageBytes: options.maxMessageBytes,
+      sql: { query: (statement) => this.ambient.outside(() => dataSource.query(statement)) },
+      store,
+      relay: this.relay,
+      publisher: options.publisher,
+      consumers: this.consumerEvents,
+      purged: () => this.cleaner.status().purged,
+    });
   }
 
   /**
@@ -93,7 +108,7 @@ export class OutboxCore {
    *
    * @throws DatabaseUnsupportedError, TablesMissingError, LanesMismatchError
    */
-  static async create(options: ResolvedOptions, dataSource: DataSource, types: EventTypes): Promise<OutboxCore> {
+  static async create(options: ResolvedOptions, dataSource: DataSource, types: EventTypes, name: string): Promise<OutboxCore> {
     const dialect = await detectDialect(dataSource.options, dataSource, options.tables);
     if (options.createTables) await createTables(dataSource, dialect, options.lanes);
     const store = new OutboxStore(dialect, options.lanes, options.order);
@@ -101,17 +116,25 @@ export class OutboxCore {
     if (dialect.laneLocks === 'named-locks' && options.relay.enabled) {
       new Logger('Outbox').log(`This ${dialect.name} server cannot pass by locked rows: lanes are locked by name.`);
     }
-    const core = new OutboxCore(options, dataSource, store, types);
+    const core = new OutboxCore(options, dataSource, store, types, name);
     core.join();
+    await core.meter?.start();
     return core;
   }
 
   async onApplicationShutdown(): Promise<void> {
+    this.meter?.stop();
     await this.admin.close();
     this.ambient.leave();
     const { subscribers } = this.dataSource;
     const index = subscribers.indexOf(this.subscriber);
     if (index >= 0) subscribers.splice(index, 1);
+  }
+
+  private async write(store: OutboxStore, queryRunner: QueryRunner, messages: readonly OutboxMessage[]): Promise<void> {
+    await store.add(queryRunner, messages);
+    const { meter } = this;
+    if (meter) this.ambient.scopeOn(queryRunner).onCommitFirst(() => meter.emitted(messages));
   }
 
   private join(): void {

@@ -75,7 +75,7 @@ export class OutboxModule {
               `There is no initialised data source "${name}": import TypeOrmModule.forRoot({ … }) in the root module.`,
             );
           }
-          return OutboxCore.create(resolved, dataSource, types);
+          return OutboxCore.create(resolved, dataSource, types, name);
         },
       },
       {

@@ -72,6 +72,8 @@ export interface Dialect {
   readonly isolationQuery: string;
   /** Statements by which processes tell one another that something was committed, where the database can do that. */
   readonly commitSignal: { readonly send: string; readonly listen: string } | null;
+  /** A query for the rows `n` and the size `bytes` of each table by its `name`, as the database estimates them, where it does. */
+  readonly tableSizes: string | null;
   /** Ends a connection of the driver that is doing nothing, with a word to the server: else it logs a warning. */
   quit(connection: unknown): void;
   /** Ends a connection of the driver at once, whatever it is doing. */

@@ -156,6 +156,9 @@ export function mysqlDialect(
     isolationQuery: `SELECT @@SESSION.${name === 'mariadb' ? 'tx_isolation' : 'transaction_isolation'}`,
 
     commitSignal: null,
+    tableSizes:
+      'SELECT t.TABLE_NAME AS name, t.TABLE_ROWS AS n, t.DATA_LENGTH + t.INDEX_LENGTH AS bytes FROM information_schema.TABLES t ' +
+      `WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN (${Object.values(names).map((table) => `'${table}'`).join(', ')})`,
 
     quit(connection: unknown): void {
       // What a pooled connection of mysql2 calls `end` only gives it back to the pool.

@@ -149,6 +149,9 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
     isolationQuery: 'SHOW transaction_isolation',
 
     commitSignal: { send: `NOTIFY ${channel}`, listen: `LISTEN ${channel}` },
+    tableSizes:
+      'SELECT c.relname AS name, GREATEST(c.reltuples, 0)::bigint AS n, pg_total_relation_size(c.oid) AS bytes FROM pg_class c ' +
+      `WHERE c.oid IN (${Object.values(tables).map((table) => `to_regclass('${table.replaceAll("'", "''")}')`).join(', ')})`,
 
     // Says goodbye when no query is running, and else ends the socket at once.
     quit: end,

@@ -72,6 +72,7 @@ export function sqliteDialect(names: TableNames): Dialect {
     sessionSettings: () => [],
     isolationQuery: `SELECT 'serializable'`,
     commitSignal: null,
+    tableSizes: null,
 
     quit(): void {
       // The connection is the app's.

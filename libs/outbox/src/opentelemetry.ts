@@ -1,0 +1,1 @@
+export { openTelemetryMetrics, type OpenTelemetryMetricsOptions } from './observe/open-telemetry/open-telemetry-metrics';

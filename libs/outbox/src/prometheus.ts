@@ -1,0 +1,1 @@
+export { prometheusMetrics, type PrometheusMetricsOptions } from './observe/prometheus/prometheus-metrics';
