@@ -22,7 +22,7 @@ export class BenchModule {
   }
 }
 
-/** An app that writes and does not relay. */
+/** An app that writes and, unless the options say so, does not relay. */
 export function openWriter(
   database: DataSourceOptions,
   options: Partial<OutboxModuleOptions> = {},

@@ -1,22 +1,18 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { fill, openWriter } from './app.js';
 import type { Bench } from './arguments.js';
-import { eventClass, keyOf, payloadOf } from './event.js';
-import { openRawClient, type RawClient, type RawRecord, withTopic } from './raw-client.js';
+import { eventClass } from './event.js';
+import { openRawClient, sendMany, withTopic } from './raw-client.js';
 import { RelayProcess } from './relay-process.js';
 import { withServers } from './servers.js';
 import { medians, rate } from './statistics.js';
 import { drainByTheBook } from './textbook-relay.js';
 
-const PARTITIONS = 8;
-const RAW_BATCH = 1000;
-
 /** How fast a relay empties the outbox, beside the raw client and the relay of the books. */
 export const benchDrain: Bench = (options) =>
   withServers(options, 'with Kafka', async ({ database, brokers, surroundings }) =>
-    withTopic(brokers, PARTITIONS, async (topic) => {
+    withTopic(brokers, async (topic) => {
       const size = options.size ?? (options.smoke ? 500 : 50_000);
       const textbookSize = Math.min(size, options.smoke ? 100 : 1000);
       const type = eventClass(topic);
@@ -25,7 +21,7 @@ export const benchDrain: Bench = (options) =>
       const raw = await openRawClient(options.client, brokers);
       const relay = await RelayProcess.open({ database, brokers, client: options.client, relay: { settle: options.settle } });
       const once = async (messages: number, textbookMessages: number) => {
-        const rawPerSecond = rate(messages, await sendRaw(raw, topic, messages));
+        const rawPerSecond = rate(messages, await sendMany(raw, topic, messages));
         await fill(writer, type, messages);
         const drainedIn = await relay.drain(messages);
         const perSecond = rate(messages, drainedIn);
@@ -54,17 +50,6 @@ export const benchDrain: Bench = (options) =>
       }
     }),
   );
-
-/** Milliseconds in which the client sends the same messages, batch after batch. */
-async function sendRaw(client: RawClient, topic: string, count: number): Promise<number> {
-  const records = Array.from({ length: count }, (_, n): RawRecord => {
-    const headers = { id: randomUUID(), event_type: 'bench.event', aggregate_type: 'bench.event' };
-    return { key: keyOf(n), value: payloadOf(n), headers };
-  });
-  const begun = performance.now();
-  for (let start = 0; start < count; start += RAW_BATCH) await client.send(topic, records.slice(start, start + RAW_BATCH));
-  return performance.now() - begun;
-}
 
 /** Milliseconds until the log is up to date. */
 async function untilSwept(sql: DataSource): Promise<number> {

@@ -1,11 +1,18 @@
 import 'reflect-metadata';
 import { loadavg } from 'node:os';
 import { type Bench, readArguments, usage } from './arguments.js';
+import { benchConsume } from './consume.js';
 import { benchDrain } from './drain.js';
 import { benchEnqueue } from './enqueue.js';
+import { benchLatency } from './latency.js';
 
 /** Each bench measures a reference in the same run; its result is one JSON object. */
-const BENCHES: Readonly<Record<string, Bench>> = { drain: benchDrain, enqueue: benchEnqueue };
+const BENCHES: Readonly<Record<string, Bench>> = {
+  drain: benchDrain,
+  latency: benchLatency,
+  enqueue: benchEnqueue,
+  consume: benchConsume,
+};
 
 function readOrExplain(): ReturnType<typeof readArguments> {
   try {

@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { type Admin, Kafka, logLevel, Partitioners } from 'kafkajs';
+import { Kafka, logLevel, Partitioners } from 'kafkajs';
 import type { ClientName } from './arguments.js';
+import { keyOf, payloadOf } from './event.js';
+
+const PARTITIONS = 8;
+/** Messages of one request. */
+const BATCH = 1000;
 
 export interface RawRecord {
   readonly key: string;
@@ -44,14 +49,28 @@ export function kafkaJs(brokers: readonly string[]): Kafka {
   return new Kafka({ clientId: 'bench-raw', brokers: [...brokers], logLevel: logLevel.ERROR });
 }
 
+/** A message as the relay would send it. */
+export function rawRecord(n: number): RawRecord {
+  const headers = { id: randomUUID(), event_type: 'bench.event', aggregate_type: 'bench.event' };
+  return { key: keyOf(n), value: payloadOf(n), headers };
+}
+
+/** Sends messages batch after batch; milliseconds that it took. */
+export async function sendMany(client: RawClient, topic: string, count: number): Promise<number> {
+  const records = Array.from({ length: count }, (_, n) => rawRecord(n));
+  const begun = performance.now();
+  for (let start = 0; start < count; start += BATCH) await client.send(topic, records.slice(start, start + BATCH));
+  return performance.now() - begun;
+}
+
 /** Makes a topic of its own, and deletes it in the end. */
-export async function withTopic<T>(brokers: readonly string[], partitions: number, work: (topic: string, admin: Admin) => Promise<T>): Promise<T> {
+export async function withTopic<T>(brokers: readonly string[], work: (topic: string) => Promise<T>): Promise<T> {
   const admin = kafkaJs(brokers).admin();
   await admin.connect();
   const topic = `bench-${randomUUID()}`;
   try {
-    await admin.createTopics({ topics: [{ topic, numPartitions: partitions }], waitForLeaders: true });
-    return await work(topic, admin);
+    await admin.createTopics({ topics: [{ topic, numPartitions: PARTITIONS }], waitForLeaders: true });
+    return await work(topic);
   } finally {
     await admin.deleteTopics({ topics: [topic] }).catch(() => undefined);
     await admin.disconnect();

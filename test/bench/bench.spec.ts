@@ -7,6 +7,8 @@ const run = promisify(execFile);
 /** What each bench promises to say. */
 const FIGURES: readonly { readonly bench: string; readonly args: readonly string[]; readonly figures: readonly string[] }[] = [
   { bench: 'drain', args: ['--db', 'postgres', '--client', 'platformatic'], figures: ['perSecond', 'rawPerSecond', 'ratioToRaw', 'timesTextbook', 'sweptPerSecond'] },
+  { bench: 'latency', args: ['--db', 'mariadb'], figures: ['p50', 'p99', 'floorP50', 'floorP99'] },
+  { bench: 'consume', args: ['--db', 'postgres'], figures: ['ratio', 'batchPerSecond'] },
   { bench: 'enqueue', args: ['--db', 'mysql'], figures: ['addedMsAt1', 'ratioAt16', 'ratioAt64', 'strictAddedMsAt1', 'strictRatioAt16'] },
 ];
 
