@@ -122,3 +122,6 @@ export const serviceNames: readonly ServiceName[];
 
 /** Java, and the arguments by which it finds Kafka's own clients. Rejects where Java or Maven is missing. */
 export function kafkaJava(): Promise<{ command: string; args: string[] }>;
+
+/** Prometheus's checker of rules and metrics; `undefined` where it is neither installed nor to be had with apt. */
+export function promtool(say: (line: string) => void): Promise<string | undefined>;

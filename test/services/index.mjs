@@ -7,6 +7,7 @@ import { checkGiven, givenInfo, infoOf, named, services } from './services.mjs';
 import { allRecords, readRecord, withLock, writeRecord } from './state.mjs';
 
 export { startOwn, startOwnCluster } from './own.mjs';
+export { promtool } from './promtool.mjs';
 export { serviceNames } from './services.mjs';
 
 /** @typedef {import('./index.d.mts').ServiceInfo} ServiceInfo */

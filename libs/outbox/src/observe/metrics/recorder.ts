@@ -8,6 +8,14 @@ import type { DatabaseClock } from './database-clock';
 import { type Instrument, INSTRUMENTS, type Labels } from './instruments';
 import type { OutboxMetrics } from './outbox-metrics';
 
+const OUTCOMES = ['handled', 'duplicate', 'ignored', 'stale', 'skipped', 'dead_lettered', 'stopped'] as const;
+
+type Outcome = (typeof OUTCOMES)[number];
+
+function toOutcome(kind: Exclude<ConsumerEvent['kind'], 'failed'>): Outcome {
+  return kind === 'dead-lettered' ? 'dead_lettered' : kind;
+}
+
 export interface RecorderOptions {
   readonly metrics: OutboxMetrics;
   readonly dataSource: string;
@@ -17,6 +25,8 @@ export interface RecorderOptions {
 
 /** Counts what happens, at the moment when it is certain. */
 export class Recorder {
+  private readonly consumers = new Set<string>();
+
   constructor(private readonly options: RecorderOptions) {}
 
   /** Called with the messages of a transaction that has committed. */
@@ -27,6 +37,8 @@ export class Recorder {
   }
 
   listen(relay: Relay, consumers: ConsumerEvents): void {
+    this.record(INSTRUMENTS.lanesLost, 0);
+    this.record(INSTRUMENTS.lanesLostMessages, 0);
     relay.on('claimed', ({ durationMs }) => this.record(INSTRUMENTS.claim, durationMs / 1000));
     relay.on('published', ({ messages, outcomes, durationMs }) => {
       this.record(INSTRUMENTS.publish, durationMs / 1000);
@@ -63,8 +75,16 @@ export class Recorder {
   }
 
   private consumed({ consumer, kind }: ConsumerEvent): void {
+    if (!this.consumers.has(consumer)) this.begin(consumer);
     if (kind === 'failed') this.record(INSTRUMENTS.consumerFailures, 1, { consumer });
-    else this.record(INSTRUMENTS.consumed, 1, { consumer, outcome: kind.replace('-', '_') });
+    else this.record(INSTRUMENTS.consumed, 1, { consumer, outcome: toOutcome(kind) });
+  }
+
+  /** A series that begins at 0 shows its first increase, which alerts wait for. */
+  private begin(consumer: string): void {
+    this.consumers.add(consumer);
+    this.record(INSTRUMENTS.consumerFailures, 0, { consumer });
+    for (const outcome of OUTCOMES) this.record(INSTRUMENTS.consumed, 0, { consumer, outcome });
   }
 
   private byTopic(instrument: Instrument, messages: readonly OutboxMessage[]): void {
