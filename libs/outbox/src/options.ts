@@ -1,6 +1,8 @@
 import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency } from '@nestjs/common';
-import { assertConsumeOptions, type SharedConsumeOptions } from './consume/consumer-options';
+import type { SharedConsumeOptions } from './consume/consumer-options';
+import { assertConsumeOptions } from './consume/consumer-options-check';
 import { OutboxOptionsError } from './errors';
+import { assertKnown } from './event/assert-known';
 import { checkCloudEvents, type CloudEventsOptions } from './publish/cloud-events';
 import type { OutboxMetrics } from './observe/metrics/outbox-metrics';
 import type { PublisherFactory } from './publish/publisher';
@@ -167,15 +169,6 @@ function resolveConsume(options: SharedConsumeOptions): SharedConsumeOptions {
     throw new OutboxOptionsError('consume.redis must be what redisDedupe({ … }) gives.');
   }
   return options;
-}
-
-function assertKnown(options: object, known: object, prefix: string): void {
-  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(known, name));
-  if (unknown.length > 0) {
-    throw new OutboxOptionsError(
-      `Unknown option ${prefix}${unknown.join(', ')}. Known are: ${Object.keys(known).join(', ')}.`,
-    );
-  }
 }
 
 function optionalFunction<T>(name: string, value: T | undefined): T | undefined {

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { currentMessageContext } from '../event/message-context';
 import { type ConsumerStatus, ConsumerStatuses } from './consumer-status';
 import type { MessageOrigin } from './delivery';
+import { namedReasonOf } from './reason-of';
 
 /** What can become of a message that is not handled. */
 export type FailureKind = 'failed' | 'dead-lettered' | 'skipped' | 'stopped' | 'stale';
@@ -94,8 +95,8 @@ export class ConsumerEvents {
     const place = origin ? ` at ${origin.topic}[${origin.partition}]@${origin.offset}` : '';
     const text = `${consumer}: message ${messageId ?? 'without id'}${place}${trail()} ${kind}`;
     if (!('error' in event) || kind === 'stale') this.logger.debug(text);
-    else if (kind === 'failed') this.logger.warn(`${text} (attempt ${event.attempts ?? 'not counted'}): ${event.error}`);
-    else this.logger.error(`${text} after ${event.attempts ?? 'uncounted'} attempts: ${event.error}`);
+    else if (kind === 'failed') this.logger.warn(`${text} (attempt ${event.attempts ?? 'not counted'}): ${namedReasonOf(event.error)}`);
+    else this.logger.error(`${text} after ${event.attempts ?? 'uncounted'} attempts: ${namedReasonOf(event.error)}`);
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Type } from '@nestjs/common';
+import { SetMetadata, type Type } from '@nestjs/common';
+import { ConsumerMisplacedError } from '../errors';
 import type { IdempotentConsumerOptions } from './consumer-options';
 
 /** Where `@IdempotentConsumer` leaves its {@link ConsumerMetadata}. */
@@ -12,4 +13,21 @@ export interface ConsumerMetadata {
   readonly options: IdempotentConsumerOptions;
   /** Whether the handler takes several messages at a time. */
   readonly isBatch: boolean;
+}
+
+/**
+ * Makes a handler, or all of a controller, one consumer.
+ *
+ * @throws ConsumerMisplacedError when it is one already: of two, the inner one would take every message for a repeat
+ */
+export function markConsumer(metadata: ConsumerMetadata): MethodDecorator & ClassDecorator {
+  return (target: object, key?: string | symbol, descriptor?: PropertyDescriptor) => {
+    const before = Reflect.getMetadata(CONSUMER, (descriptor?.value as object | undefined) ?? target) as ConsumerMetadata | undefined;
+    if (before) {
+      const place = key === undefined ? (target as Type).name : `${target.constructor.name}.${String(key)}`;
+      throw new ConsumerMisplacedError(`${place} is the consumer "${before.name}" already, and cannot be "${metadata.name}" too.`);
+    }
+    const mark = SetMetadata(CONSUMER, metadata) as (...decorated: unknown[]) => void;
+    mark(target, key, descriptor);
+  };
 }

@@ -1,7 +1,5 @@
 import type { ExecutionContext, Type } from '@nestjs/common';
-import { OutboxOptionsError } from '../errors';
 import type { EntityManager } from 'typeorm';
-import { isTopic } from '../event/to-message';
 import type { Patience } from '../store/dialect';
 import type { Dedupe } from './dedupe';
 
@@ -148,65 +146,7 @@ export interface ConsumerPolicy {
   readonly sequence: SequenceOptions | undefined;
 }
 
-const DEFAULT_RETRY: Required<RetryOptions> = { attempts: 5, attemptsPerDelivery: 3, backoff: 200, maxBackoff: 10_000 };
-
-const CHOICES = {
-  onExhausted: ['dead-letter', 'stop', 'skip'],
-  concurrentCopies: ['wait', 'fail'],
-  missingMessageId: ['refuse', 'offset'],
-} as const;
-
-/** @throws OutboxOptionsError naming the option */
-export function assertConsumeOptions(options: ConsumeOptions, prefix: string): void {
-  for (const [name, choices] of Object.entries(CHOICES)) {
-    const value = options[name as keyof typeof CHOICES];
-    if (value !== undefined && !(choices as readonly string[]).includes(value)) {
-      throw new OutboxOptionsError(`${prefix}${name} must be ${choices.map((choice) => `"${choice}"`).join(' or ')}.`);
-    }
-  }
-  for (const [name, value] of Object.entries(options.retry ?? {})) {
-    if (!Object.hasOwn(DEFAULT_RETRY, name)) throw new OutboxOptionsError(`${prefix}retry has no option "${name}".`);
-    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
-      throw new OutboxOptionsError(`${prefix}retry.${name} must be a whole number of at least 1, not ${String(value)}.`);
-    }
-  }
-}
-
-/** @throws OutboxOptionsError naming the option */
-export function assertConsumerOptions(options: IdempotentConsumerOptions, prefix: string): void {
-  assertConsumeOptions(options, prefix);
-  assertDedupe(options, prefix);
-  assertSequence(options, prefix);
-  if (options.deadLetterTopic !== undefined && !isTopic(options.deadLetterTopic)) {
-    throw new OutboxOptionsError(`${prefix}deadLetterTopic "${options.deadLetterTopic}" is not a topic name.`);
-  }
-}
-
-/** From JavaScript, or past a cast, any combination may come. */
-function assertDedupe(options: IdempotentConsumerOptions, prefix: string): void {
-  const { dedupe = 'table', isApplied, concurrentCopies } = options as Record<string, unknown>;
-  if (!['table', 'state', 'redis'].includes(dedupe as string)) {
-    throw new OutboxOptionsError(`${prefix}dedupe must be "table" or "state" or "redis".`);
-  }
-  if (dedupe === 'state' ? typeof isApplied !== 'function' : isApplied !== undefined) {
-    throw new OutboxOptionsError(`${prefix}isApplied must be a function, with dedupe "state" and only there.`);
-  }
-  if (dedupe === 'state' && concurrentCopies !== undefined) {
-    throw new OutboxOptionsError(`${prefix}concurrentCopies has no effect with dedupe "state".`);
-  }
-}
-
-function assertSequence({ dedupe, sequence }: { dedupe?: string; sequence?: SequenceOptions }, prefix: string): void {
-  if (sequence === undefined) return;
-  if (dedupe === 'redis') throw new OutboxOptionsError(`${prefix}sequence needs the transaction that dedupe "redis" does not have.`);
-  const { of, key, onStale = 'skip' } = sequence;
-  if (typeof of !== 'function' || (key !== undefined && typeof key !== 'function')) {
-    throw new OutboxOptionsError(`${prefix}sequence needs a function "of", and may have a function "key".`);
-  }
-  if (onStale !== 'skip' && onStale !== 'dead-letter') {
-    throw new OutboxOptionsError(`${prefix}sequence.onStale must be "skip" or "dead-letter".`);
-  }
-}
+export const DEFAULT_RETRY: Required<RetryOptions> = { attempts: 5, attemptsPerDelivery: 3, backoff: 200, maxBackoff: 10_000 };
 
 /** The consumer's own options over the module's over the defaults. */
 export function consumerPolicy(own: IdempotentConsumerOptions, shared: ConsumeOptions): ConsumerPolicy {

@@ -1,4 +1,5 @@
 import type { ConsumerEvent } from './consumer-events';
+import { reasonOf } from './reason-of';
 
 /** How a consumer is, by what it has done since the process started. */
 export interface ConsumerStatus {
@@ -28,7 +29,7 @@ export class ConsumerStatuses {
     this.byConsumer.set(consumer, {
       ...before,
       failingSince: before.failingSince ?? new Date(),
-      lastError: event.error instanceof Error ? event.error.message : String(event.error),
+      lastError: reasonOf(event.error),
       deadLettered: before.deadLettered + (kind === 'dead-lettered' ? 1 : 0),
     });
   }

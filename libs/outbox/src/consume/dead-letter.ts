@@ -5,12 +5,15 @@ import { isTopic, MAX_NAME_LENGTH, toMessage } from '../event/to-message';
 import { OutboxError } from '../errors';
 import type { Delivery } from './delivery';
 import { contextText } from './incoming-context';
+import { reasonOf } from './reason-of';
 
 /** What is known of a failure that was the last. */
 export interface LastFailure {
   readonly consumer: string;
   readonly error: unknown;
   readonly attempts: number | undefined;
+  /** The id that the consumer knows the message by; `undefined` when it has none that can be used. */
+  readonly messageId: string | undefined;
   /** Default: the message's own topic and `.dlt`. */
   readonly topic: string | undefined;
 }
@@ -79,16 +82,18 @@ function topicOf({ origin }: Delivery, { consumer, topic }: LastFailure): string
   return isTopic(own) ? own : `dead-letters${SUFFIX}`;
 }
 
-function describe({ origin }: Delivery, { consumer, error, attempts }: LastFailure): Record<string, string> {
-  const reason = error instanceof Error ? error.message : String(error);
-  const kind = error instanceof OutboxError ? error.code : error instanceof Error ? error.name : typeof error;
+function describe({ origin, headers }: Delivery, { consumer, error, attempts, messageId }: LastFailure): Record<string, string> {
+  const kind = error instanceof OutboxError ? error.code : error instanceof Error ? String(error.name) : typeof error;
+  const stack: unknown = error instanceof Error ? error.stack : undefined;
   return {
     dlt_consumer: safe(consumer, MAX_NAME_LENGTH),
     dlt_error: safe(kind, MAX_NAME_LENGTH),
-    dlt_reason: safe(reason, MAX_REASON_LENGTH),
-    ...(error instanceof Error && error.stack ? { dlt_stack: safe(error.stack, MAX_STACK_LENGTH) } : {}),
+    dlt_reason: safe(reasonOf(error), MAX_REASON_LENGTH),
+    ...(typeof stack === 'string' && stack !== '' ? { dlt_stack: safe(stack, MAX_STACK_LENGTH) } : {}),
     ...(attempts === undefined ? {} : { dlt_attempts: String(attempts) }),
     ...(origin && { dlt_topic: origin.topic, dlt_partition: String(origin.partition), dlt_offset: origin.offset }),
+    // Whoever brings the message back must have the consumer forget this one.
+    ...(messageId === undefined || messageId === headers['id'] ? {} : { dlt_consumed_id: messageId }),
     ...(origin?.timestamp === undefined ? {} : { dlt_timestamp: origin.timestamp }),
   };
 }

@@ -1,10 +1,11 @@
 import 'reflect-metadata';
-import { applyDecorators, SetMetadata, type Type, UseInterceptors } from '@nestjs/common';
+import { applyDecorators, type Type, UseInterceptors } from '@nestjs/common';
 import { DEFAULT_DATA_SOURCE } from '../transaction/tokens';
-import { CONSUMER, type ConsumerMetadata } from './consumer-metadata';
+import { type ConsumerMetadata, markConsumer } from './consumer-metadata';
 import { eventsByType } from './typed-event';
 import { assertConsumerName } from './consumer-name';
-import { assertConsumerOptions, type IdempotentConsumerOptions } from './consumer-options';
+import type { IdempotentConsumerOptions } from './consumer-options';
+import { assertConsumerOptions } from './consumer-options-check';
 import { idempotentConsumerInterceptor } from './idempotent-consumer.interceptor';
 
 /**
@@ -20,6 +21,7 @@ import { idempotentConsumerInterceptor } from './idempotent-consumer.interceptor
  * @param name such as `inventory.reserve`, at most 100 characters
  * @throws OutboxOptionsError when the name or an option is not valid, or two of the events have one type
  * @throws EventNotDecoratedError when a class of `events` has no `@OutboxEvent`
+ * @throws ConsumerMisplacedError when the handler or controller is a consumer already
  */
 export function IdempotentConsumer<E extends readonly Type<object>[] = readonly Type<object>[]>(
   name: string,
@@ -34,7 +36,7 @@ export function IdempotentConsumer<E extends readonly Type<object>[] = readonly 
     isBatch: false,
   };
   return applyDecorators(
-    SetMetadata(CONSUMER, metadata),
+    markConsumer(metadata),
     UseInterceptors(idempotentConsumerInterceptor(options.dataSource ?? DEFAULT_DATA_SOURCE)),
   );
 }

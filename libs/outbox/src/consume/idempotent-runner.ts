@@ -5,6 +5,7 @@ import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionRunner } from '../transaction/transaction-runner';
 import type { ConsumerEvents } from './consumer-events';
 import { assertConsumerName } from './consumer-name';
+import { assertConsumeOptions, assertDedupe } from './consumer-options-check';
 import type { Consumed, Dedupe, MessageClaim } from './dedupe';
 import type { MessageOrigin } from './delivery';
 import { checkedId } from './message-id';
@@ -87,6 +88,7 @@ export class IdempotentRunner {
   ): Promise<Consumed<T>> {
     assertConsumerName(consumer);
     checkedId(messageId);
+    assertRunOptions(options);
     const claim: MessageClaim = { consumer, messageId, concurrentCopies: options.concurrentCopies ?? 'wait' };
     const consumed = await this.runOnce(claim, handler, options);
     this.events.emit({ kind: consumed.duplicate ? 'duplicate' : 'handled', consumer, messageId, origin: options.origin });
@@ -109,6 +111,7 @@ export class IdempotentRunner {
     { concurrentCopies = 'wait' }: BatchRunOptions = {},
   ): Promise<ConsumedBatch<M>> {
     assertConsumerName(consumer);
+    assertPatience(concurrentCopies);
     const firsts = new Map<string, M>();
     for (const message of messages) {
       checkedId(message.messageId);
@@ -149,4 +152,14 @@ export class IdempotentRunner {
       return result;
     });
   }
+}
+
+/** From JavaScript, anything may come. @throws OutboxOptionsError */
+function assertRunOptions(options: IdempotentRunOptions): void {
+  assertDedupe(options, 'idempotent.run: ');
+  assertPatience(options.concurrentCopies);
+}
+
+function assertPatience(concurrentCopies: Patience | undefined): void {
+  assertConsumeOptions(concurrentCopies === undefined ? {} : { concurrentCopies }, 'idempotent.run: ');
 }

@@ -178,7 +178,7 @@ export class MessageConsumer {
       if (how === 'dead-letter') {
         if (recordId !== undefined) await store.markDeadLettered(scope.queryRunner, consumer.name, recordId);
         scope.add([
-          deadLetter(delivery, { consumer: consumer.name, error, attempts, topic: policy.deadLetterTopic }),
+          deadLetter(delivery, { consumer: consumer.name, error, attempts, messageId, topic: policy.deadLetterTopic }),
         ]);
       }
       return true;
@@ -203,7 +203,8 @@ export class MessageConsumer {
 }
 
 function isWanted({ events }: ConsumerMetadata, { headers }: Delivery): boolean {
-  return !events || events.has(String(headers['event_type']));
+  const type = headers['event_type'];
+  return !events || (typeof type === 'string' && events.has(type));
 }
 
 /** @throws PayloadUnreadableError, EventInvalidError */

@@ -57,9 +57,10 @@ export function OutboxEvent<T extends object>(
  * @throws EventNotDecoratedError
  */
 export function eventOptionsOf(type: Type<object>): OutboxEventOptions<object> {
-  const options = Reflect.getOwnMetadata(EVENT, type) as OutboxEventOptions<object> | undefined;
+  // In a circle of imports a class may not be there yet.
+  const options = typeof type === 'function' ? (Reflect.getOwnMetadata(EVENT, type) as OutboxEventOptions<object> | undefined) : undefined;
   if (!options) {
-    throw new EventNotDecoratedError(`${type.name} is not an event: decorate the class with @OutboxEvent({ … }).`);
+    throw new EventNotDecoratedError(`${typeof type === 'function' ? type.name : String(type)} is not an event: decorate the class with @OutboxEvent({ … }).`);
   }
   return options;
 }

@@ -33,7 +33,7 @@ export type NotReplayable =
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const OWN_HEADERS: ReadonlySet<string> = new Set(
-  ['consumer', 'error', 'reason', 'stack', 'attempts', 'topic', 'partition', 'offset', 'timestamp', 'id'].map((name) => `dlt_${name}`),
+  ['consumer', 'error', 'reason', 'stack', 'attempts', 'topic', 'partition', 'offset', 'timestamp', 'id', 'consumed_id'].map((name) => `dlt_${name}`),
 );
 
 export function describeLetter(record: TopicRecord): DeadLetter {
@@ -62,10 +62,12 @@ export function originalMessage(record: TopicRecord): OutboxMessage | NotReplaya
   if (topic === undefined || !isTopic(topic)) return 'no-origin';
   if (id === undefined || !UUID.test(id)) return 'no-uuid';
   const key = record.key === null ? null : record.key.toString('utf8');
-  // What else begins like this is a part that travels in another form. CloudEvents are made anew by the relay.
+  // What else begins like this is a part that travels in another form.
   const isWhole = Object.keys(headers).every((name) => !name.startsWith('dlt_') || name.startsWith('dlt_ce_') || OWN_HEADERS.has(name));
   if (!isWhole || (key !== null && (key === '' || key.length > MAX_NAME_LENGTH))) return 'not-text';
   const own = Object.entries(headers).filter(([name]) => !RESERVED_HEADERS.has(name) && !/^(dlt|ce)_/.test(name));
+  // A CloudEvent comes back as what it was; what the dead letter itself has of this is its own.
+  const attributes = Object.entries(headers).flatMap(([name, value]) => (name.startsWith('dlt_ce_') ? [[name.slice('dlt_'.length), value]] : []));
   return {
     messageId: id,
     topic,
@@ -77,9 +79,15 @@ export function originalMessage(record: TopicRecord): OutboxMessage | NotReplaya
     traceparent: headers['traceparent'] ?? null,
     correlationId: headers['correlation_id'] ?? null,
     causationId: headers['causation_id'] ?? null,
-    headers: Object.fromEntries(own),
+    headers: Object.fromEntries([...own, ...attributes]) as Record<string, string>,
     payload: record.value === null ? null : record.value.toString('utf8'),
   };
+}
+
+/** The id that its consumer knows the message by. */
+export function consumedId(record: TopicRecord): string | undefined {
+  const { dlt_consumed_id: consumed, dlt_id: id } = headersOf(record);
+  return consumed ?? id;
 }
 
 function headersOf({ headers }: TopicRecord): Readonly<Record<string, string>> {

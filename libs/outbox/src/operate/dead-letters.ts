@@ -5,7 +5,7 @@ import type { OutboxStore } from '../store/outbox-store';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionRunner } from '../transaction/transaction-runner';
 import { Audit, type Operator } from './audit';
-import { type DeadLetter, describeLetter, type NotReplayable, originalMessage } from './dead-letter-record';
+import { consumedId, type DeadLetter, describeLetter, type NotReplayable, originalMessage } from './dead-letter-record';
 import { type KafkaClient, rangesOf, readTopic, type TopicRecord } from './kafka-topic';
 import type { OutboxAdmin } from './outbox-admin';
 import { checkLimit, checkTopic } from './targets';
@@ -85,7 +85,7 @@ export class DeadLetters {
       let replayed = 0;
       for (const record of records.values()) {
         const message = originalMessage(record);
-        const why = typeof message === 'string' ? message : await this.sendAgain(message, describeLetter(record).consumer, operator);
+        const why = typeof message === 'string' ? message : await this.sendAgain(message, record, operator);
         if (why === undefined) replayed++;
         else skipped.push({ partition: record.partition, offset: record.offset, why });
       }
@@ -114,13 +114,14 @@ export class DeadLetters {
   }
 
   /** Forgets that the consumer has had it, and sends it, in one transaction where the log does not have it already. */
-  private async sendAgain(message: OutboxMessage, consumer: string | null, operator: Operator): Promise<'waiting' | undefined> {
+  private async sendAgain(message: OutboxMessage, letter: TopicRecord, operator: Operator): Promise<'waiting' | undefined> {
+    const { consumer } = describeLetter(letter);
     const [logged] = await readMessages(this.ambient.dataSource, this.store, [], [message.messageId]);
     if (logged && (logged.state !== 'sent' || logged.topic !== message.topic)) return 'waiting';
     await this.transactions.run({ propagation: 'REQUIRES_NEW' }, async () => {
       const scope = this.ambient.current();
       if (!scope) throw new NoTransactionError('The replay has no transaction.');
-      if (consumer !== null) await this.store.forgetDeadLettered(scope.queryRunner, consumer, message.messageId);
+      if (consumer !== null) await this.store.forgetDeadLettered(scope.queryRunner, consumer, consumedId(letter) ?? message.messageId);
       if (!logged) scope.add([message]);
     });
     if (!logged) return undefined;

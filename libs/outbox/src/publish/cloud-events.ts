@@ -39,7 +39,9 @@ export function cloudEventFormat(options: CloudEventsOptions): WireFormat {
 
 function toCloudEvent(message: LoggedMessage, source: string, reserved: ReadonlySet<string>): PublishRecord {
   const timestamp = Math.floor(message.createdAt);
-  const users = Object.entries(message.headers).filter(([name]) => !reserved.has(name));
+  // One that comes back from a dead-letter topic is another source's, and stays it.
+  const isAlready = 'ce_specversion' in message.headers;
+  const users = Object.entries(message.headers).filter(([name]) => isAlready || !reserved.has(name));
   const hasType = users.some(([name]) => name === 'content-type');
   const attributes: Record<keyof typeof CLOUD_EVENT_HEADERS, string | null> = {
     ce_specversion: '1.0',
@@ -55,8 +57,8 @@ function toCloudEvent(message: LoggedMessage, source: string, reserved: Readonly
     ce_traceparent: message.traceparent,
     ce_tracestate: message.headers['tracestate'] ?? null,
   };
-  const own: [string, string | null][] = [
-    ...Object.entries(attributes),
+  const own: (readonly [string, string | null])[] = [
+    ...(isAlready ? [] : Object.entries(attributes)),
     // A tombstone has no data that could be of a type.
     ['content-type', message.payload === null || hasType ? null : 'application/json'],
     // For consumers that know Kafka's traces and not those of CloudEvents.

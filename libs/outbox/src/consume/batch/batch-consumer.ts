@@ -6,6 +6,7 @@ import type { IdempotentRunner } from '../idempotent-runner';
 import { incomingContext } from '../incoming-context';
 import { keepAlive } from '../keep-alive';
 import type { MessageConsumer } from '../message-consumer';
+import { namedReasonOf } from '../reason-of';
 
 /** A message that a batch handler is given, as its `@Ctx()`, in the order of the payloads. */
 export interface BatchMessage {
@@ -62,7 +63,7 @@ export class BatchConsumer {
       await keepAlive(first, () => this.runner.runBatch(consumer.name, messages, handle, { concurrentCopies }));
       return true;
     } catch (error) {
-      this.logger.warn(`${consumer.name}: a batch of ${messages.length} failed and is handled one by one: ${String(error)}`);
+      this.logger.warn(`${consumer.name}: a batch of ${messages.length} failed and is handled one by one: ${namedReasonOf(error)}`);
       return false;
     }
   }

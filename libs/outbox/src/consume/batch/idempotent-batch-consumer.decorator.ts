@@ -1,10 +1,11 @@
 import 'reflect-metadata';
-import { applyDecorators, SetMetadata, type Type, UseInterceptors } from '@nestjs/common';
+import { applyDecorators, type Type, UseInterceptors } from '@nestjs/common';
 import { OutboxOptionsError } from '../../errors';
 import { DEFAULT_DATA_SOURCE } from '../../transaction/tokens';
-import { CONSUMER, type ConsumerMetadata } from '../consumer-metadata';
+import { type ConsumerMetadata, markConsumer } from '../consumer-metadata';
 import { assertConsumerName } from '../consumer-name';
-import { assertConsumerOptions, type BatchConsumerOptions, type IdempotentConsumerOptions } from '../consumer-options';
+import type { BatchConsumerOptions, IdempotentConsumerOptions } from '../consumer-options';
+import { assertConsumerOptions } from '../consumer-options-check';
 import { eventsByType } from '../typed-event';
 import { idempotentBatchConsumerInterceptor } from './idempotent-batch-consumer.interceptor';
 import { BATCH_SIZE } from './kafka-batch';
@@ -24,6 +25,7 @@ const DEFAULT_BATCH_SIZE = 500;
  * @param name such as `inventory.project`, at most 100 characters
  * @throws OutboxOptionsError when the name or an option is not valid, or two of the events have one type
  * @throws EventNotDecoratedError when a class of `events` has no `@OutboxEvent`
+ * @throws ConsumerMisplacedError when the handler is a consumer already
  */
 export function IdempotentBatchConsumer<E extends readonly Type<object>[] = readonly Type<object>[]>(
   name: string,
@@ -46,7 +48,7 @@ export function IdempotentBatchConsumer<E extends readonly Type<object>[] = read
     isBatch: true,
   };
   return applyDecorators(
-    SetMetadata(CONSUMER, metadata),
+    markConsumer(metadata),
     addExtra(BATCH_SIZE, batchSize),
     UseInterceptors(idempotentBatchConsumerInterceptor(options.dataSource ?? DEFAULT_DATA_SOURCE)),
   );
