@@ -1,7 +1,7 @@
 import { CompressionTypes } from 'kafkajs';
+import type { PublisherFactory, TopicSpec } from 'nestjs-transactional-outbox';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
 import { platformaticPublisher } from 'nestjs-transactional-outbox/platformatic';
-import type { PublisherFactory } from '../../libs/outbox/src/publish/publisher';
 
 export interface ClientSettings {
   readonly brokers: readonly string[];
@@ -10,6 +10,7 @@ export interface ClientSettings {
   readonly maxRequestBytes?: number;
   /** Whether the client has missing topics made. Not all can. */
   readonly createsTopics?: boolean;
+  readonly topics?: readonly TopicSpec[];
 }
 
 export function createKafkaJs({ brokers, gzip = false, createsTopics, ...settings }: ClientSettings): PublisherFactory {

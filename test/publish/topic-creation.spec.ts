@@ -1,20 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { route, type TopicSpec } from 'nestjs-transactional-outbox';
-import { kafkaPublisher, type KafkaPublisherOptions } from 'nestjs-transactional-outbox/kafkajs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type OwnServer, startOwn } from '../services/index.mjs';
 import { startApp } from '../setup/app';
 import { Flow } from './flow';
 import { KafkaBroker } from './kafka-broker';
+import { KAFKA_CLIENTS } from './kafka-clients';
 
-describe('topics that an app asks for', { timeout: 120_000 }, () => {
+describe.each(KAFKA_CLIENTS)('topics that an app asks for with $client', { timeout: 120_000 }, ({ create }) => {
   let server: OwnServer;
   let onlooker: KafkaBroker;
   const warnings: string[] = [];
   const brokers = (): string[] => server.info.brokers ?? [];
-  const publisher = (topics?: readonly TopicSpec[], options: Partial<KafkaPublisherOptions> = {}) =>
-    kafkaPublisher({ brokers: brokers(), ...(topics && { topics }), ...options } as KafkaPublisherOptions);
+  const publisher = (topics?: readonly TopicSpec[]) => create({ brokers: brokers(), ...(topics && { topics }) });
   const start = (topics?: readonly TopicSpec[]) =>
     startApp('sqlite', { outbox: { publisher: publisher(topics), relay: { enabled: true } } });
 

@@ -74,7 +74,8 @@ export function env(names?: readonly ServiceName[]): Record<string, string>;
 export interface OwnOptions extends UpOptions {
   /**
    * Further settings of the server, by its own names: `{ 'log-bin': 'ON' }` for MySQL and MariaDB,
-   * `{ wal_level: 'logical' }` for PostgreSQL, `{ 'message.max.bytes': '2000000' }` for Kafka.
+   * `{ wal_level: 'logical' }` for PostgreSQL, `{ 'message.max.bytes': '2000000' }` for Kafka; in those of a native
+   * Kafka {port} and {controllerPort} stand for its ports.
    */
   settings?: Record<string, string>;
 }

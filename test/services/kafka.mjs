@@ -31,6 +31,7 @@ appender.stdout.layout.pattern = [%d] %p %m (%c)%n
 
 /**
  * server.properties of one node. Further brokers get another `node`, the same `voters`, and are no controllers.
+ * In `settings`, {port} and {controllerPort} stand for the node's ports.
  * @param {{ node?: number, roles?: string, voters?: string, port: number, controllerPort: number, dataDir: string, settings?: Record<string, string> }} of
  */
 export function serverProperties({ node = 1, roles = 'broker,controller', port, controllerPort, voters = `1@127.0.0.1:${controllerPort}`, dataDir, settings }) {
@@ -64,7 +65,9 @@ export function serverProperties({ node = 1, roles = 'broker,controller', port, 
     'broker.heartbeat.interval.ms': 1_000,
     ...settings,
   };
-  return Object.entries(all).map(([name, value]) => `${name}=${value}\n`).join('');
+  return Object.entries(all)
+    .map(([name, value]) => `${name}=${String(value).replace('{port}', String(port)).replace('{controllerPort}', String(controllerPort))}\n`)
+    .join('');
 }
 
 /** @type {import('./native.mjs').Service} */

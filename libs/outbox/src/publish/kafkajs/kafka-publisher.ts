@@ -1,16 +1,12 @@
 import { Logger } from '@nestjs/common';
-import { TopicRefusedError } from '../../errors';
-import type { Deadline } from '../deadline';
-import { call } from '../kafka/call';
-import { CONNECT_TIMEOUT, KafkaPublisher } from '../kafka/kafka-publisher';
-import type { KafkaClient } from '../kafka/session';
+import { publisherFactory } from '../kafka/publisher-factory';
 import type { PublisherFactory } from '../publisher';
 import { ClientLog } from './client-log';
 import { explain } from './explain';
 import { quietIdleQueues } from './idle-queue';
 import { type KafkaPublisherOptions, resolveKafkaOptions } from './options';
 import { KafkaJsSession } from './session';
-import { TopicCreation } from './topic-creation';
+import { KafkaJsTopicAdmin } from './topic-admin';
 
 /**
  * Publishes through kafkajs, each relay worker with a producer of its own.
@@ -25,21 +21,10 @@ export function kafkaPublisher(options: KafkaPublisherOptions): PublisherFactory
   quietIdleQueues();
   const logger = new Logger('KafkaPublisher');
   const log = new ClientLog(logger);
-  const topics = new TopicCreation(resolved, logger);
-  const client: KafkaClient = {
-    createSession: (first) => new KafkaJsSession(resolved, log, first),
+  const client = {
+    createSession: (first: number) => new KafkaJsSession(resolved, log, first),
+    openAdmin: () => KafkaJsTopicAdmin.open(resolved.client),
     explain,
-    // What was refused has been said, and its messages wait; a broker that is away is asked again.
-    prepare: (deadline) =>
-      ensureWithin(deadline, topics).catch((error: unknown) => {
-        if (!(error instanceof TopicRefusedError)) throw error;
-      }),
   };
-  return Object.assign(() => new KafkaPublisher(client, resolved.maxRequestBytes, log), {
-    prepare: () => call(CONNECT_TIMEOUT, (deadline) => ensureWithin(deadline, topics)).result,
-  });
-}
-
-async function ensureWithin(deadline: Deadline, topics: TopicCreation): Promise<void> {
-  if ((await deadline.race(topics.ensure())) === null) throw new Error('Kafka did not answer in time when asked for topics');
+  return publisherFactory(client, resolved, logger, log);
 }

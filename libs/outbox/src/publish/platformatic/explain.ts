@@ -7,6 +7,8 @@ interface ClientError {
   readonly message?: unknown;
   /** Kafka's name for what a broker answered. */
   readonly apiId?: unknown;
+  /** What the broker said beside it. */
+  readonly serverErrorMessage?: unknown;
   readonly errors?: readonly unknown[];
   readonly cause?: unknown;
   /** The answer that was an error, whole. */
@@ -85,6 +87,7 @@ function* within(error: unknown): Generator<ClientError> {
   yield* within(one.cause);
 }
 
-function textOf({ message }: ClientError): string {
+function textOf({ serverErrorMessage, message }: ClientError): string {
+  if (typeof serverErrorMessage === 'string') return serverErrorMessage;
   return typeof message === 'string' ? message : 'the client failed without saying why';
 }

@@ -2,6 +2,7 @@ import type { ConnectionOptions } from 'node:tls';
 import zlib from 'node:zlib';
 import { OutboxOptionsError } from '../../errors';
 import { requestBytes } from '../kafka/limits';
+import { checkTopics, type TopicSpec } from '../topic-spec';
 
 type Provider<T = string> = T | (() => T | Promise<T>);
 
@@ -48,6 +49,11 @@ export interface PlatformaticPublisherOptions extends PlatformaticClientOptions 
    * the broker decides. Default: 900,000, which leaves room under the 1 MiB that Kafka takes by default.
    */
   readonly maxRequestBytes?: number;
+  /**
+   * Topics that are created where they do not exist, by the process that relays, when it starts; while the broker is
+   * away, before the first batch. What is there is never altered. Default: none, and then nothing is ever created.
+   */
+  readonly topics?: readonly TopicSpec[];
 }
 
 export interface ResolvedPlatformaticOptions {
@@ -55,6 +61,7 @@ export interface ResolvedPlatformaticOptions {
   readonly idempotent: boolean;
   readonly compression: NonNullable<PlatformaticPublisherOptions['compression']>;
   readonly maxRequestBytes: number;
+  readonly topics: readonly TopicSpec[];
   readonly metadataMaxAge: number;
 }
 
@@ -73,13 +80,14 @@ const OPTIONS: Record<keyof PlatformaticPublisherOptions, true> = {
   idempotent: true,
   compression: true,
   maxRequestBytes: true,
+  topics: true,
 };
 const CODECS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'];
 const TIMES = ['connectTimeout', 'requestTimeout', 'timeout', 'metadataMaxAge'] as const;
 
 /** @throws OutboxOptionsError */
 export function resolvePlatformaticOptions(options: PlatformaticPublisherOptions): ResolvedPlatformaticOptions {
-  const { idempotent = false, compression = 'none', maxRequestBytes, ...client } = options;
+  const { idempotent = false, compression = 'none', maxRequestBytes, topics = [], ...client } = options;
   // What is not known here could make the client send again by itself, or keep less than it acknowledges.
   const unknown = Object.keys(options).filter((name) => !Object.hasOwn(OPTIONS, name));
   if (unknown.length > 0) {
@@ -101,6 +109,7 @@ export function resolvePlatformaticOptions(options: PlatformaticPublisherOptions
     idempotent,
     compression,
     maxRequestBytes: requestBytes(maxRequestBytes),
+    topics: checkTopics(topics),
     metadataMaxAge: client.metadataMaxAge ?? DEFAULT_METADATA_MAX_AGE,
   };
 }

@@ -1,11 +1,11 @@
 import { Logger } from '@nestjs/common';
-import { KafkaPublisher } from '../kafka/kafka-publisher';
+import { publisherFactory } from '../kafka/publisher-factory';
 import { QuietLog } from '../kafka/quiet-log';
-import type { KafkaClient } from '../kafka/session';
 import type { PublisherFactory } from '../publisher';
 import { explain } from './explain';
 import { type PlatformaticPublisherOptions, resolvePlatformaticOptions } from './options';
 import { PlatformaticSession } from './session';
+import { PlatformaticTopicAdmin } from './topic-admin';
 
 /**
  * Publishes through @platformatic/kafka, each relay worker with a producer of its own: the same records on the same
@@ -18,7 +18,12 @@ import { PlatformaticSession } from './session';
  */
 export function platformaticPublisher(options: PlatformaticPublisherOptions): PublisherFactory {
   const resolved = resolvePlatformaticOptions(options);
-  const log = new QuietLog(new Logger('PlatformaticPublisher'));
-  const client: KafkaClient = { createSession: (first) => new PlatformaticSession(resolved, log, first), explain };
-  return () => new KafkaPublisher(client, resolved.maxRequestBytes, log);
+  const logger = new Logger('PlatformaticPublisher');
+  const log = new QuietLog(logger);
+  const client = {
+    createSession: (first: number) => new PlatformaticSession(resolved, log, first),
+    openAdmin: () => PlatformaticTopicAdmin.open(resolved.client),
+    explain,
+  };
+  return publisherFactory(client, resolved, logger, log);
 }

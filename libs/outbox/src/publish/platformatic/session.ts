@@ -4,10 +4,10 @@ import { Deadline } from '../deadline';
 import type { QuietLog } from '../kafka/quiet-log';
 import { answered, type PartitionAnswer, type Place, placesOf, type Sent, type Session, settle, turned } from '../kafka/session';
 import type { PublishRecord } from '../publisher';
+import { ClientSockets } from './client-sockets';
 import { answersOf, answersWithin, explain } from './explain';
 import type { ResolvedPlatformaticOptions } from './options';
 import { useReadableAnswers } from './produce-version';
-import { ProducerSockets } from './producer-sockets';
 import { PartitionChoice, toClientMessage } from './records';
 
 /** Milliseconds by which metadata are asked for earlier than the client would do it by itself. */
@@ -28,7 +28,7 @@ const TOPIC_ERRORS = new Set([
 /** One producer of @platformatic/kafka, from its connection until it is stopped for good. */
 export class PlatformaticSession implements Session {
   private producer: Producer | null = null;
-  private sockets: ProducerSockets | null = null;
+  private sockets: ClientSockets | null = null;
   private readonly partitions = new PartitionChoice();
   private ended = false;
 
@@ -100,7 +100,7 @@ export class PlatformaticSession implements Session {
     });
     useReadableAnswers(kafka, producer);
     this.producer = producer;
-    this.sockets = new ProducerSockets(producer);
+    this.sockets = new ClientSockets(producer, () => producer.close(true, () => {}));
     producer.connections.on('failed', ({ broker }: { broker: { host: string; port: number } }) => {
       if (!this.ended) this.log.warn(`No connection to the broker ${broker.host}:${broker.port}`);
     });

@@ -1,16 +1,20 @@
 import type { Socket } from 'node:net';
-import type { Connection, Producer } from '@platformatic/kafka' with { 'resolution-mode': 'import' };
+import type { Base, Connection } from '@platformatic/kafka' with { 'resolution-mode': 'import' };
 import { abortSocket } from '../kafka/abort-socket';
 
 /**
- * The connections of one producer. Its `close()` first sends what waits in the sockets' buffers, and knows nothing of
- * connections that it has given up; what has no socket, and can get none, sends nothing.
+ * The connections of one producer or admin. Its `close()` first sends what waits in the sockets' buffers, and knows
+ * nothing of connections that it has given up; what has no socket, and can get none, sends nothing.
  */
-export class ProducerSockets {
+export class ClientSockets {
   private readonly open = new Set<Connection>();
 
-  constructor(private readonly producer: Producer) {
-    producer.connections.on('connecting', ({ connection }: { connection: Connection }) => {
+  /** @param close ends the client without waiting for anything, so that waiting retries end and timers go */
+  constructor(
+    client: Pick<Base, 'connections'>,
+    private readonly close: () => void,
+  ) {
+    client.connections.on('connecting', ({ connection }: { connection: Connection }) => {
       for (const known of this.open) if (known.socket?.destroyed) this.open.delete(known);
       this.open.add(connection);
       // The client listens for the first error only; a second one without a listener would end the process.
@@ -26,7 +30,6 @@ export class ProducerSockets {
       if (socket !== undefined) abortSocket(socket);
     }
     this.open.clear();
-    // Sees to it that no new connection is made, that waiting retries end and that timers go.
-    this.producer.close(true, () => {});
+    this.close();
   }
 }
