@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { fill, openWriter } from './app.js';
 import type { Bench } from './arguments.js';
@@ -7,6 +6,7 @@ import { openRawClient, sendMany, withTopic } from './raw-client.js';
 import { RelayProcess } from './relay-process.js';
 import { withServers } from './servers.js';
 import { medians, rate } from './statistics.js';
+import { untilSwept } from './swept.js';
 import { drainByTheBook } from './textbook-relay.js';
 
 /** How fast a relay empties the outbox, beside the raw client and the relay of the books. */
@@ -50,13 +50,3 @@ export const benchDrain: Bench = (options) =>
       }
     }),
   );
-
-/** Milliseconds until the log is up to date. */
-async function untilSwept(sql: DataSource): Promise<number> {
-  const begun = performance.now();
-  for (;;) {
-    const left: unknown[] = await sql.query('SELECT id FROM outbox_settled LIMIT 1');
-    if (left.length === 0) return performance.now() - begun;
-    await sleep(10);
-  }
-}

@@ -43,7 +43,7 @@ export const benchLatency: Bench = (options) =>
       };
       const measure = async (work: typeof commit, forSeconds: number): Promise<number[]> => {
         const departures = new Map<number, number>();
-        await atSteadyRate(perSecond, forSeconds, () => work(departures));
+        await atSteadyRate(perSecond, (n) => n < perSecond * forSeconds, () => work(departures));
         return arrivals.since(departures);
       };
       try {

@@ -1,10 +1,13 @@
 import 'reflect-metadata';
 import { loadavg } from 'node:os';
 import { type Bench, readArguments, usage } from './arguments.js';
+import { benchBacklog } from './backlog.js';
 import { benchConsume } from './consume.js';
 import { benchDrain } from './drain.js';
 import { benchEnqueue } from './enqueue.js';
+import { benchInterference } from './interference.js';
 import { benchLatency } from './latency.js';
+import { benchSoak } from './soak.js';
 
 /** Each bench measures a reference in the same run; its result is one JSON object. */
 const BENCHES: Readonly<Record<string, Bench>> = {
@@ -12,6 +15,9 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   latency: benchLatency,
   enqueue: benchEnqueue,
   consume: benchConsume,
+  interference: benchInterference,
+  backlog: benchBacklog,
+  soak: benchSoak,
 };
 
 function readOrExplain(): ReturnType<typeof readArguments> {

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
-import { Relay } from 'nestjs-transactional-outbox';
+import { OutboxAdmin, Relay } from 'nestjs-transactional-outbox';
 import { BenchModule, publisherOf } from './app.js';
 import type { RelayConfig, RelayReport, RelayTask } from './relay-process.js';
 
@@ -46,6 +46,10 @@ async function perform(task: RelayTask): Promise<void> {
     case 'look':
       report({ type: 'seen', claims, rss: process.memoryUsage.rss() });
       claims = [];
+      return;
+    case 'purge':
+      await app.get(OutboxAdmin).purge({ by: 'bench', reason: 'interference' }, { sent: 0, consumed: false, failures: false });
+      report({ type: 'purged' });
       return;
     case 'end':
       await app.close();

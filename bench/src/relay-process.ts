@@ -16,12 +16,14 @@ export type RelayTask =
   | { readonly type: 'start'; readonly count: number }
   | { readonly type: 'stop' }
   | { readonly type: 'look' }
+  | { readonly type: 'purge' }
   | { readonly type: 'end' };
 
 export type RelayReport =
   | { readonly type: 'ready' }
   | { readonly type: 'drained'; readonly milliseconds: number }
   | { readonly type: 'stopped' }
+  | { readonly type: 'purged' }
   | { readonly type: 'seen'; readonly claims: readonly number[]; readonly rss: number };
 
 type Report<T extends RelayReport['type']> = Extract<RelayReport, { type: T }>;
@@ -57,6 +59,13 @@ export class RelayProcess {
     const stopped = this.expect('stopped');
     this.tell({ type: 'stop' });
     await stopped;
+  }
+
+  /** Has the cleaner take away all that was sent. */
+  async purge(): Promise<void> {
+    const purged = this.expect('purged');
+    this.tell({ type: 'purge' });
+    await purged;
   }
 
   /** How long each claim took since the last look, in ms, and the memory of the process, in bytes. */

@@ -9,6 +9,9 @@ const FIGURES: readonly { readonly bench: string; readonly args: readonly string
   { bench: 'drain', args: ['--db', 'postgres', '--client', 'platformatic'], figures: ['perSecond', 'rawPerSecond', 'ratioToRaw', 'timesTextbook', 'sweptPerSecond'] },
   { bench: 'latency', args: ['--db', 'mariadb'], figures: ['p50', 'p99', 'floorP50', 'floorP99'] },
   { bench: 'consume', args: ['--db', 'postgres'], figures: ['ratio', 'batchPerSecond'] },
+  { bench: 'interference', args: ['--db', 'mysql'], figures: ['p99Ratio', 'lockWaits'] },
+  { bench: 'backlog', args: ['--db', 'mariadb', '--settle', 'delete'], figures: ['ratio'] },
+  { bench: 'soak', args: ['--db', 'postgres', '--open-transaction', '1'], figures: ['claimMsFirst', 'claimMsLast', 'rssFirst', 'rssLast'] },
   { bench: 'enqueue', args: ['--db', 'mysql'], figures: ['addedMsAt1', 'ratioAt16', 'ratioAt64', 'strictAddedMsAt1', 'strictRatioAt16'] },
 ];
 
