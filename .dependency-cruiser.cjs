@@ -9,6 +9,8 @@ const MAY_IMPORT = {
   consume: ['event', 'transaction', 'store'],
   operate: ['event', 'transaction', 'store', 'relay', 'consume'],
   observe: ['event', 'publish', 'store', 'relay', 'consume'],
+  // Offered by an entry of its own, for apps that have a web server.
+  http: ['transaction', 'store', 'operate'],
   // A program of its own, which nothing imports.
   cli: ['event', 'transaction', 'store', 'relay', 'consume', 'operate'],
 };

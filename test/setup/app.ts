@@ -1,4 +1,5 @@
 import { type DynamicModule, type INestApplication, type LoggerService, type Provider, type Type } from '@nestjs/common';
+import type { AbstractHttpAdapter } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { type OutboxModuleOptions, OutboxModule } from 'nestjs-transactional-outbox';
@@ -15,6 +16,10 @@ export interface TestAppOptions {
   readonly dataSource?: object;
   /** Default: silence. */
   readonly logger?: LoggerService;
+  /** Default: Express. */
+  readonly adapter?: AbstractHttpAdapter;
+  /** Called before the app is initialised. */
+  readonly prepare?: (app: INestApplication) => void;
 }
 
 export interface TestApp {
@@ -50,7 +55,8 @@ export async function startApp(database: DatabaseName, options: TestAppOptions =
   })
     .setLogger(options.logger ?? SILENT)
     .compile();
-  const app = moduleRef.createNestApplication();
+  const app: INestApplication = options.adapter ? moduleRef.createNestApplication(options.adapter) : moduleRef.createNestApplication();
+  options.prepare?.(app);
   await app.init();
   const dataSource = app.get(DataSource);
   return {

@@ -34,7 +34,8 @@ export type OutboxErrorCode =
   | 'OUTBOX_CONSUMER_DUPLICATE'
   | 'OUTBOX_CONSUMER_MISPLACED'
   | 'OUTBOX_OPERATION_INVALID'
-  | 'OUTBOX_LANES_BUSY';
+  | 'OUTBOX_LANES_BUSY'
+  | 'OUTBOX_HTTP_UNGUARDED';
 
 /** What every error of this library is: a stable code, whether trying again can help, and the cause. */
 export abstract class OutboxError extends Error {
@@ -244,4 +245,9 @@ export class OperationInvalidError extends OutboxError {
 export class LanesBusyError extends OutboxError {
   readonly code = 'OUTBOX_LANES_BUSY';
   override readonly retryable = true;
+}
+
+/** `OutboxHttpModule` was given no guard, and not told either that everybody may use it. Thrown at boot. */
+export class HttpUnguardedError extends OutboxError {
+  readonly code = 'OUTBOX_HTTP_UNGUARDED';
 }

@@ -38,6 +38,7 @@ export {
   EventNotSerialisableError,
   EventTooLargeError,
   HandlerFailedError,
+  HttpUnguardedError,
   IsolationConflictError,
   LanesBusyError,
   LanesMismatchError,
@@ -100,6 +101,7 @@ export type { ExhaustedMessage, RelayOptions } from './relay/relay-options';
 export type { AfterParking } from './relay/settlement';
 export { outboxMigrations } from './store/migration';
 export type { FoundMessage, MessageContent, MessageFilter, MessagePage, TopicsReport, TopicStats } from './store/look';
+export type { HeldKey, LaneStats, QueueReport } from './store/look-queue';
 export type { MessageState } from './store/message-state';
 export type { Backlog, Order } from './store/outbox-store';
 export type { PurgeMode } from './store/purge';

@@ -5,6 +5,7 @@ import type { ClaimSessions } from '../relay/claim-sessions';
 import type { Connection } from '../store/connection';
 import { endHolds, holdAll, readHolds } from '../store/hold';
 import { type FoundMessage, findMessages, type MessageContent, type MessageFilter, type MessagePage, readMessages, type TopicsReport, topicsReport } from '../store/look';
+import { type QueueReport, queueReport } from '../store/look-queue';
 import type { MessageState } from '../store/message-state';
 import { type HoldPlace, placeName } from '../store/order-key';
 import type { Backlog, OutboxStore } from '../store/outbox-store';
@@ -14,7 +15,7 @@ import { withLanes } from '../store/with-lanes';
 import { Audit, type Operator } from './audit';
 import type { Cleaner, Pass, PurgeReport } from './cleaner';
 import { checkRetention, type RetentionOptions } from './retention-options';
-import { checkFilter, checkIds, checkLimit, checkTopic, type IdLists } from './targets';
+import { checkFilter, checkIds, checkLimit, checkPlace, checkTopic, type IdLists } from './targets';
 
 /**
  * The messages that an act is for: one id, several, or what a filter finds, oldest first and at most `limit`. A filter
@@ -73,6 +74,17 @@ export class OutboxAdmin {
   }
 
   /**
+   * Where messages wait: lanes and keys, and how far the log is.
+   *
+   * @param since the `head` of an earlier look: `added` counts what has come since
+   * @throws OperationInvalidError
+   */
+  async queue(since?: string): Promise<QueueReport> {
+    checkPlace('since', since ?? '0');
+    return queueReport(this.dataSource, this.store, since);
+  }
+
+  /**
    * Messages by topic, key, type, state and time, in the order of the log, without what they say. One page looks at no
    * more than 10,000 rows: it may be empty and yet have a `next`.
    *
@@ -82,7 +94,7 @@ export class OutboxAdmin {
   async find(filter: MessageFilter = {}, page: { readonly after?: string; readonly limit?: number } = {}): Promise<MessagePage> {
     checkFilter(filter);
     const { after = '0', limit = DEFAULT_PAGE } = page;
-    if (!/^\d{1,19}$/.test(after)) throw new OperationInvalidError(`after must be the next of an earlier page, not "${after}".`);
+    checkPlace('after', after);
     checkLimit(limit, MAX_PAGE);
     return findMessages(this.dataSource, this.store, filter, after, limit);
   }

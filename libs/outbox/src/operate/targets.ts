@@ -55,6 +55,12 @@ export function checkLimit(limit: unknown, most: number): void {
   throw new OperationInvalidError(`limit must be a whole number of at least 1${upTo}, not ${String(limit)}.`);
 }
 
+/** @throws OperationInvalidError when it is no place in the log that an earlier look has given */
+export function checkPlace(name: string, place: unknown): void {
+  if (typeof place === 'string' && /^\d{1,18}$/.test(place)) return;
+  throw new OperationInvalidError(`${name} must be what an earlier page or look has given, not "${String(place)}".`);
+}
+
 /** @throws OperationInvalidError */
 export function checkTopic(topic: unknown): void {
   if (typeof topic !== 'string' || !isTopic(topic)) throw new OperationInvalidError(`"${String(topic)}" is not the name of a topic.`);

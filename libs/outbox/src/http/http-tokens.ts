@@ -1,0 +1,3 @@
+/** Where the controllers of one module find its settings and its operator. */
+export const HTTP_SETTINGS = Symbol('OutboxHttpModule settings');
+export const HTTP_ADMIN = Symbol('OutboxHttpModule admin');
