@@ -49,16 +49,17 @@ describe.each(['mysql', 'postgres'] as const)('CloudEvents from %s', (database) 
   @Controller()
   class OrdersController {
     @EventPattern<string>(topic)
-    @IdempotentConsumer('cloud.orders', { events: [OrderCreated] })
+    @IdempotentConsumer('cloud.orders', { events: [OrderCreated], retry: { attempts: 1 } })
     async follow(@Payload() { orderId }: OrderCreated): Promise<void> {
+      if (orderId.startsWith('poison')) throw new Error('cannot be followed');
       handled.push({ orderId, context: currentMessageContext() });
     }
   }
 
   const emit = (work: (outbox: Outbox) => void, context: MessageContext = {}): Promise<void> =>
     withMessageContext(context, () => app.app.get(TransactionRunner).run(async () => work(app.app.get(Outbox))));
-  const recordOf = async (id: string): Promise<RecordBytes> => {
-    const find = async () => (await onlooker.readBytes(topic)).findLast((record) => record.headers.some(([name, bytes]) => name === 'ce_id' && bytes.toString() === id));
+  const recordOf = async (id: string, header = 'ce_id', place = topic): Promise<RecordBytes> => {
+    const find = async () => (await onlooker.readBytes(place)).findLast((record) => record.headers.some(([name, bytes]) => name === header && bytes.toString() === id));
     await until('it is published', async () => (await find()) !== undefined);
     return (await find()) as RecordBytes;
   };
@@ -66,7 +67,7 @@ describe.each(['mysql', 'postgres'] as const)('CloudEvents from %s', (database) 
   beforeAll(async () => {
     await kafka.connect();
     onlooker = await new KafkaBroker(kafka.brokers).connect();
-    await onlooker.createTopic({ partitions: 1 }, topic).catch(() => undefined);
+    for (const name of [topic, `${topic}.dlt`]) await onlooker.createTopic({ partitions: 1 }, name).catch(() => undefined);
     app = await startConsumers(database, {
       controllers: [OrdersController],
       servers: [kafka.server(`${group}-${database}`)],
@@ -127,6 +128,28 @@ describe.each(['mysql', 'postgres'] as const)('CloudEvents from %s', (database) 
     }
     await drained(kafka, `${group}-${database}`, topic);
     expect(handled.filter((one) => one.orderId === orderId)).toHaveLength(2);
+  });
+
+  it('are dead letters of their own when they fail, with what they were in dlt_ce_…', async () => {
+    const [orderId, foreign] = [`poison-${randomUUID()}`, `n-${randomUUID()}`];
+    await emit((outbox) => outbox.emit(new OrderCreated(orderId)), { correlationId: 'c-2', tenantId: 'acme' });
+    const [{ message_id: id = '' } = {}] = (await app.messages(topic)).slice(-1);
+    const failed = readByTheBook(await recordOf(id));
+    const letter = await recordOf(id, 'dlt_ce_id', `${topic}.dlt`);
+    const headers = Object.fromEntries(letter.headers.map(([name, bytes]) => [name, bytes.toString()]));
+    for (const attribute of ['specversion', 'id', 'source', 'type', 'time', 'subject', 'correlationid', 'tenantid']) {
+      expect(headers[`dlt_ce_${attribute}`]).toBe(failed[attribute]);
+    }
+    expect(headers).toMatchObject({ dlt_reason: 'cannot be followed', dlt_topic: topic });
+    const event = readByTheBook(letter);
+    expect(event).toMatchObject({ type: 'order.created', source: '/shop/orders', correlationid: 'c-2', tenantid: 'acme', data: failed['data'], datacontenttype: 'application/json' });
+    expect(event['id']).not.toBe(id);
+    // One of somebody else, too, whose id is no UUID.
+    const ce = { ce_specversion: '1.0', ce_id: foreign, ce_type: 'order.created', ce_source: '/elsewhere', ce_dataschema: '/schema', 'content-type': 'application/vnd.order+json' };
+    await kafka.send(topic, { key: 'k', value: JSON.stringify({ orderId }), headers: ce });
+    const other = Object.fromEntries((await recordOf(foreign, 'dlt_ce_id', `${topic}.dlt`)).headers.map(([name, bytes]) => [name, bytes.toString()]));
+    expect(other).toMatchObject({ dlt_ce_source: '/elsewhere', dlt_ce_dataschema: '/schema', ce_source: '/shop/orders', 'content-type': 'application/vnd.order+json' });
+    expect(other).not.toHaveProperty('ce_dataschema');
   });
 
   it('have no data where the message is a tombstone, and may not forge what the outbox says', async () => {

@@ -1,10 +1,12 @@
 import type { KafkaOptions } from '@nestjs/microservices';
-import { CompressionTypes } from 'kafkajs';
+import { CompressionCodecs, CompressionTypes } from 'kafkajs';
 import { OutboxOptionsError } from 'nestjs-transactional-outbox';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
 import { describe, expect, it } from 'vitest';
 
 const brokers = ['localhost:9092'];
+/** As it may come from JavaScript. */
+const untyped = kafkaPublisher as (options: unknown) => unknown;
 
 /** Checked by the compiler; running them shows that making a publisher touches no broker. */
 describe('the options of kafkaPublisher', () => {
@@ -25,27 +27,67 @@ describe('the options of kafkaPublisher', () => {
 
   it('take the options of Nest’s Kafka client', () => {
     kafkaPublisher({ client: { brokers }, producer: { idempotent: true }, send: { compression: CompressionTypes.GZIP } });
-    const nest: NonNullable<KafkaOptions['options']> & { client: { brokers: string[] } } = {
-      client: { clientId: 'orders', brokers },
+    const nest: NonNullable<KafkaOptions['options']> = {
+      client: { clientId: 'orders', brokers, retry: { retries: 3 } },
       consumer: { groupId: 'orders' },
-      producer: { allowAutoTopicCreation: true },
-      send: { acks: -1 },
+      producer: { allowAutoTopicCreation: true, retry: { retries: 3 } },
+      send: { acks: -1, timeout: 5_000 },
+      subscribe: { fromBeginning: true },
+      run: { partitionsConsumedConcurrently: 3 },
+      parser: { keepBinary: true },
+      postfixId: '',
+      producerOnlyMode: true,
     };
     kafkaPublisher(nest);
+    kafkaPublisher({ ...nest, idempotent: true });
   });
 
-  it('do not take what makes no sense', () => {
+  it.each([
+    [undefined, /needs options/],
+    [{ clientId: 'orders' }, /brokers/],
+    [{ brokers: [] }, /brokers/],
+    [{ brokers: 'localhost:9092' }, /brokers/],
+    [{ brokers: [undefined] }, /brokers/],
+    [{ client: {} }, /brokers/],
+    [{ brokers, client: { brokers } }, /does not take brokers/],
+    [{ brokers, idempotant: true }, /idempotant.*idempotent/],
+    [{ brokers, idempotent: 'yes' }, /idempotent/],
+    [{ brokers, send: {} }, /send/],
+    [{ client: { brokers }, maxBytes: 1 }, /maxBytes/],
+    [{ brokers, compression: 'gzip' }, /gzip/],
+    [{ brokers, producer: { transactionalId: 't' } }, /producer\.transactionalId/],
+    [{ client: { brokers }, send: { acks: 1 } }, /acks -1/],
+    [{ brokers, maxRequestBytes: 0 }, /maxRequestBytes/],
+  ])('do not take %o', (options, what) => {
+    expect(() => untyped(options)).toThrow(OutboxOptionsError);
+    expect(() => untyped(options)).toThrow(what);
+  });
+
+  it('keep the relay from starting when kafkajs has no codec for the compression', async () => {
+    const create = () => kafkaPublisher({ brokers, compression: CompressionTypes.Snappy });
+    await expect(create().prepare?.()).rejects.toMatchObject({ code: 'OUTBOX_OPTIONS_INVALID', message: expect.stringContaining('Snappy'), retryable: false });
+    const codecs: Record<number, unknown> = CompressionCodecs;
+    const missing = codecs[CompressionTypes.Snappy];
+    const later = create();
+    codecs[CompressionTypes.Snappy] = () => ({});
+    try {
+      await later.prepare?.();
+    } finally {
+      codecs[CompressionTypes.Snappy] = missing;
+    }
+    await kafkaPublisher({ brokers, compression: CompressionTypes.GZIP }).prepare?.();
+  });
+
+  it('do not compile either', () => {
     // @ts-expect-error both forms at once
-    expect(() => kafkaPublisher({ brokers, client: { brokers } })).not.toThrow();
+    expect(() => kafkaPublisher({ brokers, client: { brokers } })).toThrow(OutboxOptionsError);
     // @ts-expect-error no brokers
     expect(() => kafkaPublisher({ clientId: 'orders' })).toThrow(OutboxOptionsError);
     // @ts-expect-error a setting of the send, in the flat form
-    kafkaPublisher({ brokers, send: { compression: CompressionTypes.GZIP } });
+    expect(() => kafkaPublisher({ brokers, send: { compression: CompressionTypes.GZIP } })).toThrow(OutboxOptionsError);
     // @ts-expect-error the outbox is not for Kafka's transactions
-    kafkaPublisher({ brokers, producer: { transactionalId: 't' } });
+    expect(() => kafkaPublisher({ brokers, producer: { transactionalId: 't' } })).toThrow(OutboxOptionsError);
     // @ts-expect-error not a codec
-    kafkaPublisher({ brokers, compression: 'gzip' });
-    expect(() => kafkaPublisher({ client: { brokers }, send: { acks: 1 } })).toThrow(/acks -1/);
-    expect(() => kafkaPublisher({ brokers, maxRequestBytes: 0 })).toThrow(/maxRequestBytes/);
+    expect(() => kafkaPublisher({ brokers, compression: 'gzip' })).toThrow(OutboxOptionsError);
   });
 });

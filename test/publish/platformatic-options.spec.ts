@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 const given = { clientId: 'orders', bootstrapBrokers: ['localhost:9092'] };
 /** As it may come from JavaScript. */
-const untyped = platformaticPublisher as (options: object) => unknown;
+const untyped = platformaticPublisher as (options: unknown) => unknown;
 
 /** Checked by the compiler too; running it shows that making a publisher touches no broker. */
 describe('the options of platformaticPublisher', () => {
@@ -24,6 +24,7 @@ describe('the options of platformaticPublisher', () => {
   });
 
   it.each([
+    [undefined, /needs options/],
     [{}, /clientId/],
     [{ clientId: 'orders' }, /bootstrapBrokers/],
     [{ ...given, bootstrapBrokers: [] }, /bootstrapBrokers/],
@@ -31,6 +32,8 @@ describe('the options of platformaticPublisher', () => {
     [{ ...given, idempotent: 'yes' }, /idempotent/],
     [{ ...given, requestTimeout: 0 }, /requestTimeout/],
     [{ ...given, maxRequestBytes: -1 }, /maxRequestBytes/],
+    [{ ...given, sasl: { mechanism: 'plain' } }, /mechanism plain/],
+    [{ ...given, topics: [{ topic: 'a', partitions: 0 }] }, /partitions/],
     // What would undo a promise, or is a slip of the pen.
     [{ ...given, retries: 5 }, /retries/],
     [{ ...given, acks: 1 }, /acks/],

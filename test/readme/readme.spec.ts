@@ -32,9 +32,9 @@ describe('README', () => {
   });
 });
 
-describe('docs/publishers.md', () => {
+describe('docs/own-publisher.md', () => {
   it.each(['own-publisher', 'own-publisher.spec'])('shows %s.ts as it is run here', (name) => {
-    expect(read('docs/publishers.md')).toContain(`\`\`\`ts\n${read(`test/readme/${name}.ts`)}\`\`\``);
+    expect(read('docs/own-publisher.md')).toContain(`\`\`\`ts\n${read(`test/readme/${name}.ts`)}\`\`\``);
   });
 });
 

@@ -14,8 +14,9 @@ export interface PublishRecord {
 export interface PublishFailure {
   /**
    * A stable word: the broker's error name where it gave one, such as `MESSAGE_TOO_LARGE`. Of `unknown` the relay knows
-   * two: `UNKNOWN_TOPIC_OR_PARTITION` (the topic does not exist) and what begins with `BEHIND_` (not sent, since an
-   * earlier record of its key failed); anything else is an outage to it. `docs/publishers.md` says more.
+   * some: `UNKNOWN_TOPIC_OR_PARTITION` (the topic does not exist), `NOT_ENOUGH_REPLICAS` (the topic takes nothing now),
+   * what begins with `BEHIND_` (not sent, since an earlier record of its key failed); anything else is an outage to it.
+   * `docs/own-publisher.md` says more.
    */
   readonly code: string;
   readonly message: string;

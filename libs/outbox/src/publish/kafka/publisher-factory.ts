@@ -12,12 +12,14 @@ import { type TopicClient, TopicCreation } from './topic-creation';
 export interface PublisherSettings {
   readonly maxRequestBytes: number;
   readonly topics: readonly TopicSpec[];
+  /** Throws what keeps the app from starting. */
+  readonly check?: () => void;
 }
 
 /** Makes publishers over a client of Kafka, which see to the topics before they connect. */
 export function publisherFactory(
   client: KafkaClient & TopicClient,
-  { maxRequestBytes, topics }: PublisherSettings,
+  { maxRequestBytes, topics, check }: PublisherSettings,
   logger: Logger,
   log: QuietLog,
 ): PublisherFactory {
@@ -28,7 +30,10 @@ export function publisherFactory(
       if (!(error instanceof TopicRefusedError)) throw error;
     });
   return Object.assign(() => new KafkaPublisher({ ...client, prepare }, maxRequestBytes, log), {
-    prepare: () => call(CONNECT_TIMEOUT, (deadline) => ensureWithin(deadline, creation)).result,
+    async prepare() {
+      check?.();
+      await call(CONNECT_TIMEOUT, (deadline) => ensureWithin(deadline, creation)).result;
+    },
   });
 }
 

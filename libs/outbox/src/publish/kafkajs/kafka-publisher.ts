@@ -4,7 +4,7 @@ import type { PublisherFactory } from '../publisher';
 import { ClientLog } from './client-log';
 import { explain } from './explain';
 import { quietIdleQueues } from './idle-queue';
-import { type KafkaPublisherOptions, resolveKafkaOptions } from './options';
+import { assertCodec, type KafkaPublisherOptions, resolveKafkaOptions } from './options';
 import { KafkaJsSession } from './session';
 import { KafkaJsTopicAdmin } from './topic-admin';
 
@@ -14,7 +14,7 @@ import { KafkaJsTopicAdmin } from './topic-admin';
  * @example
  * OutboxModule.forRoot({ publisher: kafkaPublisher({ clientId: 'orders', brokers: ['kafka:9092'] }) })
  *
- * @throws OutboxOptionsError when an option is missing or makes no sense
+ * @throws OutboxOptionsError when an option is missing, unknown or makes no sense
  */
 export function kafkaPublisher(options: KafkaPublisherOptions): PublisherFactory {
   const resolved = resolveKafkaOptions(options);
@@ -26,5 +26,5 @@ export function kafkaPublisher(options: KafkaPublisherOptions): PublisherFactory
     openAdmin: () => KafkaJsTopicAdmin.open(resolved.client),
     explain,
   };
-  return publisherFactory(client, resolved, logger, log);
+  return publisherFactory(client, { ...resolved, check: () => assertCodec(resolved.compression) }, logger, log);
 }

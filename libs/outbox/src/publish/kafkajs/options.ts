@@ -1,4 +1,4 @@
-import type { CompressionTypes, KafkaConfig, ProducerConfig } from 'kafkajs';
+import { CompressionCodecs, CompressionTypes, type KafkaConfig, type ProducerConfig } from 'kafkajs';
 import { OutboxOptionsError } from '../../errors';
 import { requestBytes } from '../kafka/limits';
 import { checkTopics, type TopicSpec } from '../topic-spec';
@@ -41,13 +41,28 @@ export interface KafkaFlatOptions extends KafkaConfig, KafkaPublisherSettings {
   readonly send?: never;
 }
 
-/** The `options` of Nest's `ClientKafka` and `KafkaOptions`. Those that concern consumers are not looked at. */
-export interface KafkaNestOptions extends KafkaPublisherSettings {
-  readonly client: KafkaConfig;
-  /** `acks` other than -1 (all) is an error: a record counts as published when all in-sync replicas have it. */
+/** The `options` of Nest's `ClientKafka` and `KafkaOptions`, as they are. */
+export interface KafkaNestOptions extends KafkaPublisherSettings, Partial<Record<KafkaNestUnused, unknown>> {
+  /** Needed, though Nest has it as optional. */
+  readonly client?: KafkaConfig;
+  /**
+   * `acks` other than -1 (all) is an error: a record counts as published when all in-sync replicas have it. `timeout`
+   * has no effect: `relay.publishTimeout` has.
+   */
   readonly send?: { readonly acks?: number; readonly timeout?: number; readonly compression?: CompressionTypes };
   readonly brokers?: never;
 }
+
+/** Options of Nest that concern consumers, or what Nest itself sends. They are not looked at. */
+export type KafkaNestUnused =
+  | 'consumer'
+  | 'deserializer'
+  | 'parser'
+  | 'postfixId'
+  | 'producerOnlyMode'
+  | 'run'
+  | 'serializer'
+  | 'subscribe';
 
 export type KafkaPublisherOptions = KafkaFlatOptions | KafkaNestOptions;
 
@@ -60,24 +75,107 @@ export interface ResolvedKafkaOptions {
   readonly topics: readonly TopicSpec[];
 }
 
+const SETTINGS: Record<keyof KafkaPublisherSettings, true> = {
+  producer: true,
+  idempotent: true,
+  compression: true,
+  maxRequestBytes: true,
+  topics: true,
+};
+const CLIENT: Record<keyof KafkaConfig, true> = {
+  brokers: true,
+  ssl: true,
+  sasl: true,
+  clientId: true,
+  connectionTimeout: true,
+  authenticationTimeout: true,
+  reauthenticationThreshold: true,
+  requestTimeout: true,
+  enforceRequestTimeout: true,
+  retry: true,
+  socketFactory: true,
+  logLevel: true,
+  logCreator: true,
+};
+const NEST: Record<Exclude<keyof KafkaNestOptions, keyof KafkaPublisherSettings | 'brokers'>, true> = {
+  client: true,
+  send: true,
+  consumer: true,
+  deserializer: true,
+  parser: true,
+  postfixId: true,
+  producerOnlyMode: true,
+  run: true,
+  serializer: true,
+  subscribe: true,
+};
+const PRODUCER: Record<keyof KafkaProducerOptions | 'retry', true> = {
+  createPartitioner: true,
+  metadataMaxAge: true,
+  allowAutoTopicCreation: true,
+  idempotent: true,
+  maxInFlightRequests: true,
+  retry: true,
+};
+
 /** @throws OutboxOptionsError */
 export function resolveKafkaOptions(options: KafkaPublisherOptions): ResolvedKafkaOptions {
+  if (typeof options !== 'object' || options === null) fail('needs options such as { brokers: ["localhost:9092"] }');
+  const isNest = options.client !== undefined;
+  assertKnown(options, { ...SETTINGS, ...(isNest ? NEST : CLIENT) }, '');
+  assertKnown(options.producer ?? {}, PRODUCER, 'producer.');
   const acks = options.send?.acks ?? -1;
-  if (acks !== -1) throw new OutboxOptionsError(`kafkaPublisher needs acks -1 (all in-sync replicas), not ${acks}.`);
+  if (acks !== -1) fail(`needs acks -1 (all in-sync replicas), not ${acks}`);
+  const idempotent = options.idempotent ?? options.producer?.idempotent ?? false;
+  if (typeof idempotent !== 'boolean') fail('needs idempotent to be true or false');
+  const compression = options.compression ?? options.send?.compression;
+  if (compression !== undefined && !Object.values(CompressionTypes).includes(compression)) {
+    fail(`does not know the compression ${String(compression)}: take one of CompressionTypes of kafkajs`);
+  }
   return {
     client: clientOf(options),
     producer: options.producer ?? {},
-    idempotent: options.idempotent ?? options.producer?.idempotent ?? false,
-    compression: options.compression ?? options.send?.compression,
+    idempotent,
+    compression,
     maxRequestBytes: requestBytes(options.maxRequestBytes),
     topics: checkTopics(options.topics ?? []),
   };
 }
 
+/**
+ * Looked at when the relay starts, not when the options are made: an app may register its codec in between.
+ *
+ * @throws OutboxOptionsError
+ */
+export function assertCodec(compression: CompressionTypes | undefined): void {
+  if (compression === undefined || compression === CompressionTypes.None) return;
+  try {
+    (CompressionCodecs as Record<number, () => unknown>)[compression]?.();
+  } catch (cause) {
+    const name = Object.entries(CompressionTypes).find(([, type]) => type === compression)?.[0];
+    throw new OutboxOptionsError(
+      `kafkajs has no codec for the compression ${name}: register one in its CompressionCodecs, or take GZIP.`,
+      { cause },
+    );
+  }
+}
+
 function clientOf(options: KafkaPublisherOptions): KafkaConfig {
-  if (options.client !== undefined) return options.client;
-  const { client, send, producer, idempotent, compression, maxRequestBytes, topics, ...config } = options;
-  void [client, send, producer, idempotent, compression, maxRequestBytes, topics];
-  if (config.brokers === undefined) throw new OutboxOptionsError('kafkaPublisher needs brokers.');
-  return config;
+  const given = options.client ?? options;
+  const client = Object.fromEntries(Object.entries(given).filter(([name]) => !Object.hasOwn(SETTINGS, name))) as object as KafkaConfig;
+  const { brokers } = client;
+  if (brokers === undefined) fail('needs brokers');
+  const isList = Array.isArray(brokers) && brokers.length > 0 && brokers.every((one) => typeof one === 'string' && one !== '');
+  if (!isList && typeof brokers !== 'function') fail('needs brokers to be a list such as ["localhost:9092"], or a function that gives one');
+  return client;
+}
+
+function assertKnown(given: object, known: object, prefix: string): void {
+  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(known, name));
+  if (unknown.length === 0) return;
+  fail(`does not take ${unknown.map((name) => prefix + name).join(', ')}. Known are: ${Object.keys(known).join(', ')}`);
+}
+
+function fail(what: string): never {
+  throw new OutboxOptionsError(`kafkaPublisher ${what}.`);
 }

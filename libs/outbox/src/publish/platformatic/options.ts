@@ -83,10 +83,12 @@ const OPTIONS: Record<keyof PlatformaticPublisherOptions, true> = {
   topics: true,
 };
 const CODECS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'];
+const MECHANISMS = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER', 'GSSAPI'];
 const TIMES = ['connectTimeout', 'requestTimeout', 'timeout', 'metadataMaxAge'] as const;
 
 /** @throws OutboxOptionsError */
 export function resolvePlatformaticOptions(options: PlatformaticPublisherOptions): ResolvedPlatformaticOptions {
+  if (typeof options !== 'object' || options === null) fail('needs options such as { clientId, bootstrapBrokers }.');
   const { idempotent = false, compression = 'none', maxRequestBytes, topics = [], ...client } = options;
   // What is not known here could make the client send again by itself, or keep less than it acknowledges.
   const unknown = Object.keys(options).filter((name) => !Object.hasOwn(OPTIONS, name));
@@ -98,6 +100,9 @@ export function resolvePlatformaticOptions(options: PlatformaticPublisherOptions
   if (typeof idempotent !== 'boolean') fail('needs idempotent to be true or false.');
   if (!CODECS.includes(compression)) fail(`does not know the compression ${String(compression)}: ${CODECS.join(', ')}.`);
   if (compression === 'zstd' && !('zstdCompressSync' in zlib)) fail('has no zstd before Node 22.15: try gzip.');
+  if (client.sasl !== undefined && !MECHANISMS.includes(client.sasl?.mechanism)) {
+    fail(`does not know the SASL mechanism ${String(client.sasl?.mechanism)}: ${MECHANISMS.join(', ')}.`);
+  }
   for (const name of TIMES) {
     const time = client[name];
     if (time !== undefined && !(Number.isFinite(time) && time > 0)) {
