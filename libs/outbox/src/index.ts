@@ -1,5 +1,6 @@
 export { type ConsumerCounts, type ConsumerEvent, ConsumerEvents, type ConsumerListener } from './consume/consumer-events';
 export type { ConsumerStatus } from './consume/consumer-status';
+export type { LostGroup } from './consume/kafka-groups';
 export { applyOnce, type Change } from './consume/apply-once';
 export type { BatchMessage } from './consume/batch/batch-consumer';
 export { IdempotentBatchConsumer } from './consume/batch/idempotent-batch-consumer.decorator';

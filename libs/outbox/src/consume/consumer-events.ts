@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { currentMessageContext } from '../event/message-context';
 import { type ConsumerStatus, ConsumerStatuses } from './consumer-status';
 import type { MessageOrigin } from './delivery';
+import { KafkaGroups } from './kafka-groups';
 import { namedReasonOf } from './reason-of';
 
 /** What can become of a message that is not handled. */
@@ -29,7 +30,7 @@ export type ConsumerEvent = {
        */
       readonly kind: FailureKind;
       readonly error: unknown;
-      /** Attempts so far, restarts included; `undefined` when the database was not there to count. */
+      /** Attempts so far, restarts included; `undefined` when it was not counted: the database or Redis was not there. */
       readonly attempts: number | undefined;
     }
 );
@@ -55,6 +56,8 @@ export class ConsumerEvents {
   private readonly logger = new Logger('OutboxConsumer');
   private readonly listeners = new Set<ConsumerListener>();
   private readonly status = new ConsumerStatuses();
+  /** @internal */
+  readonly groups = new KafkaGroups();
   private readonly byConsumer = new Map<string, Record<ConsumerEvent['kind'], number>>();
 
   /** Calls the listener at each event, outside of any transaction, until the returned function is called. */

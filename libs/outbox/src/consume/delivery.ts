@@ -24,6 +24,8 @@ export interface Delivery {
   readonly isRequest: boolean;
   /** Tells Kafka that this member of the group is alive. Rejects when the group is changing. */
   readonly heartbeat: (() => Promise<void>) | undefined;
+  /** The client's consumer that has brought it. */
+  readonly client: object | undefined;
   /** Stops the delivery of this partition; the rest of the consumer goes on. */
   readonly pause: (() => void) | undefined;
 }
@@ -62,6 +64,7 @@ export function deliveryOf(context: ExecutionContext): Delivery {
       origin: undefined,
       isRequest: wantsAnswer,
       heartbeat: undefined,
+      client: undefined,
       pause: undefined,
     };
   }
@@ -79,6 +82,7 @@ export function deliveryOf(context: ExecutionContext): Delivery {
     origin: { topic, partition, offset: message.offset, timestamp: message.timestamp },
     isRequest: wantsAnswer && Boolean(headers['kafka_correlationId']) && Boolean(headers['kafka_replyTopic']),
     heartbeat: transport.getHeartbeat(),
+    client: transport.getConsumer(),
     pause: () => transport.getConsumer().pause?.([{ topic, partitions: [partition] }]),
   };
 }

@@ -48,6 +48,7 @@ export class MessageConsumer {
   /** The handler's result; nothing for a message that is skipped. Rejects to have the message delivered again. */
   async consume(consumer: ConsumerMetadata, delivery: Delivery, handle: Handle): Promise<unknown> {
     const policy = this.policyOf(consumer);
+    this.options.events.groups.follow(delivery.client);
     if (!isWanted(consumer, delivery)) {
       this.tell({ consumer, policy, delivery, messageId: undefined }, 'ignored');
       return undefined;
@@ -76,6 +77,7 @@ export class MessageConsumer {
    * @throws OutboxError when it cannot be read
    */
   read(consumer: ConsumerMetadata, delivery: Delivery): { messageId: string; event: object | undefined } | undefined {
+    this.options.events.groups.follow(delivery.client);
     if (!isWanted(consumer, delivery)) return undefined;
     return { messageId: messageIdOf(this.policyOf(consumer), delivery), event: eventOf(consumer, delivery) };
   }
@@ -97,6 +99,7 @@ export class MessageConsumer {
         const isWaiting = error instanceof MessageInProgressError || error instanceof RedisUnavailableError;
         if (isWaiting) {
           if (concurrentCopies === 'fail' && error instanceof MessageInProgressError) throw error;
+          if (error instanceof RedisUnavailableError) this.tell(current, 'failed', { error, attempts: undefined });
         } else {
           failedBefore = true;
           const attempts = await this.countFailure(current, messageId, error);

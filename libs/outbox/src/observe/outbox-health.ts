@@ -1,6 +1,7 @@
 import type { DataSource } from 'typeorm';
 import type { ConsumerEvents } from '../consume/consumer-events';
 import type { ConsumerStatus } from '../consume/consumer-status';
+import type { LostGroup } from '../consume/kafka-groups';
 import type { PublisherFactory, RouteStatus } from '../publish/publisher';
 import type { Relay, RelayStatus } from '../relay/relay';
 import type { Backlog, OutboxStore } from '../store/outbox-store';
@@ -19,6 +20,8 @@ export interface OutboxHealthReport {
   readonly routes: readonly RouteStatus[];
   /** How each consumer of this process is that has seen a message. */
   readonly consumers: readonly ConsumerStatus[];
+  /** Groups of Kafka that a consumer of this process has dropped out of by a crash. */
+  readonly groups: readonly LostGroup[];
   /** Why the status is not `up`. */
   readonly reasons: readonly string[];
 }
@@ -51,9 +54,14 @@ export class OutboxHealth {
     if (relay.lost > 0) reasons.push(`${relay.lost} messages are in no state: somebody has edited the tables`);
     if (relay.trouble) reasons.push(`${relay.trouble.stage}: ${relay.trouble.message}`);
     const consumers = this.consumerEvents.statuses();
-    for (const { consumer, failingSince, lastError } of consumers) {
+    for (const { consumer, failingSince, lastError, stopped } of consumers) {
       if (failingSince) reasons.push(`${consumer} has failed since ${failingSince.toISOString()}: ${lastError}`);
+      if (stopped.length > 0) reasons.push(`${consumer} has stopped ${stopped.join(', ')}`);
     }
-    return { status: backlog ? (reasons.length > 0 ? 'degraded' : 'up') : 'down', backlog, relay, routes, consumers, reasons };
+    const groups = this.consumerEvents.groups.all();
+    for (const { groupId, since, error, isComingBack } of groups) {
+      reasons.push(`the consumer of group ${groupId} is away since ${since.toISOString()}: ${error}${isComingBack ? '' : '; restart the app'}`);
+    }
+    return { status: backlog ? (reasons.length > 0 ? 'degraded' : 'up') : 'down', backlog, relay, routes, consumers, groups, reasons };
   }
 }
