@@ -172,6 +172,19 @@ describe.each(DATABASES)('the relay on %s', (database) => {
     expect(sends(publishers).join(' ')).toMatch(/^(create )*(publish close (create )*){2}publish published/);
   });
 
+  it('keeps no lane while it waits for a broken publisher', async () => {
+    await f.add(message());
+    const publishers = new ScriptedPublishers();
+    publishers.answer = () => {
+      throw new TypeError('a bug');
+    };
+    const { relay } = relays.start({ retryDelay: 60_000, maxRetryDelay: 60_000 }, publishers);
+    await until(() => relay.status().trouble?.stage === 'publisher');
+    const session = await f.session();
+    expect((await session.claim({ lanes: LANES, rows: 10, bytes: 1e6 }))?.messages).toHaveLength(1);
+    await session.release();
+  });
+
   it('closes a publisher that hangs before it sends again', async () => {
     await f.add(message({ payload: 'x' }));
     const publishers = new ScriptedPublishers();

@@ -28,7 +28,7 @@ export class ScriptedPublishers {
   readonly journal: ('create' | 'connect' | 'publish' | 'published' | 'close')[] = [];
   answer: Answer = (records) => records.map(() => acknowledged);
   connect: () => Promise<void> = async () => undefined;
-  onClose: () => void = () => undefined;
+  onClose: () => void | Promise<void> = () => undefined;
 
   readonly factory: PublisherFactory = (): Publisher => {
     this.journal.push('create');
@@ -47,7 +47,7 @@ export class ScriptedPublishers {
       },
       close: async () => {
         this.journal.push('close');
-        this.onClose();
+        await this.onClose();
       },
     };
   };

@@ -146,8 +146,14 @@ describe.each(SERVERS)('the lanes of a relay on %s', (database) => {
     await f.add(...Array.from({ length: 5 }, (_, i) => message({ key: `k${i}` })));
     const publishers = new ScriptedPublishers();
     const { reached, letGo } = publishers.hang();
+    let closing = false;
     const closed = new Promise<void>((resolve) => {
-      publishers.onClose = resolve;
+      publishers.onClose = async () => {
+        closing = true;
+        resolve();
+        await new Promise((ready) => setTimeout(ready, 300));
+        closing = false;
+      };
     });
     const { relay } = relays.start({ concurrency: 1, publishTimeout: 20_000, sessionTimeout: 30_000 }, publishers);
     const lost: number[] = [];
@@ -156,8 +162,15 @@ describe.each(SERVERS)('the lanes of a relay on %s', (database) => {
     await killConnections();
     await closed;
     expect(publishers.acts).toEqual(['create', 'publish', 'close']);
-    letGo();
+    const { answer } = publishers;
+    const sentWhileClosing: boolean[] = [];
+    publishers.answer = (records) => {
+      sentWhileClosing.push(closing);
+      return answer(records);
+    };
+    letGo(answer);
     await until(async () => (await f.count('pending')) === 0);
+    expect(sentWhileClosing).toEqual([false]);
     expect(lost).toEqual([5]);
     await until(() => relay.status().trouble === null);
   });

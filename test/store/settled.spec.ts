@@ -228,6 +228,10 @@ describe.each(DATABASES)('what becomes of a message on %s', (database) => {
     await f.query(`UPDATE ${f.tables.hold} SET state = 'retry', retry_at = ${f.store.dialect.now}`);
     expect(ids(await f.sendAll())).toEqual(ids([a2]));
     expect(await f.count('hold')).toBe(0);
+    // Nothing waits behind one without a key.
+    await f.add(message({ key: null }));
+    await f.once(({ messages }) => ({ parked: messages.map((m) => ({ message: m, error: 'never', blocks: true })) }));
+    expect(await f.count('hold')).toBe(0);
   });
 
   it('does not overtake an earlier one that is too large for the claim', async () => {

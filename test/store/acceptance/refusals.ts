@@ -65,6 +65,10 @@ export function describeRefusals(database: DatabaseName): void {
     const again = await once((claim) => refuse(a1)(claim));
     expect(ids(again)).toEqual(ids([a1, a2]));
     expect(again.map(({ attempts }) => attempts)).toEqual([2, 0]);
+    // Its pause counts each time, though its followers could go.
+    await once((claim) => later(refuse(a1)(claim)));
+    expect(await sendAll()).toEqual([]);
+    await f.makeDue();
     expect(ids(await sendAll())).toEqual(ids([a1, a2]));
   });
 
@@ -81,6 +85,13 @@ export function describeRefusals(database: DatabaseName): void {
       `SELECT message_id, status, retry_count, last_error FROM ${f.store.dialect.tables.message} WHERE status = 2`,
     );
     expect(rows).toEqual([{ message_id: a1.messageId, status: 2, retry_count: 2, last_error: 'never' }]);
+  });
+
+  it('keeps the beginning of its error, however long that is', async () => {
+    await add(message());
+    await once(({ messages }) => ({ retried: messages.map((m) => ({ message: m, error: 'é'.repeat(100_000), delayMs: 0 })) }));
+    const [row] = await f.query<{ last_error: string }>(`SELECT last_error FROM ${f.tables.message}`);
+    expect(row?.last_error).toBe('é'.repeat(2000));
   });
 
   it('without a key holds back nobody', async () => {
