@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
 import { platformaticPublisher } from 'nestjs-transactional-outbox/platformatic';
 import type { PublisherFactory, TopicSpec } from 'nestjs-transactional-outbox';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Publisher } from '../../libs/outbox/src/publish/publisher';
 import { kafkaJava } from '../services/index.mjs';
 import { KafkaBroker } from './kafka-broker';
@@ -88,6 +89,25 @@ describe.skipIf(java === null)('connections to Kafka', { timeout: 120_000 }, () 
     await untilAcknowledged(publisher, records);
     expect(await onlooker.leaders(topic)).toHaveLength(2);
     expect(valuesByKey(await onlooker.read(topic))).toEqual(valuesByKey(records));
+  });
+
+  it.each(CLIENTS)('says what is wrong through Nest’s Logger and nowhere else, and no secrets: %s', async (_, create) => {
+    const lines: string[] = [];
+    const write = (...parts: unknown[]): void => void lines.push(parts.join(' '));
+    Logger.overrideLogger({ log: write, warn: write, error: write, debug: write, verbose: write });
+    const elsewhere = (['log', 'info', 'warn', 'error', 'debug'] as const).map((name) => vi.spyOn(console, name).mockReturnValue());
+    try {
+      const publisher = open(create({ ca: kafka.certificate, password: 'a wrong one' }));
+      await expect(publisher.connect()).rejects.toThrow();
+      await publisher.publish([recordFor('any')], { timeout });
+      await publisher.close();
+      expect(lines.join('\n')).toMatch(/KafkaPublisher|PlatformaticPublisher/);
+      expect(lines.join('\n')).not.toContain('a wrong one');
+      for (const spy of elsewhere) expect(spy).not.toHaveBeenCalled();
+    } finally {
+      Logger.overrideLogger(true);
+      vi.restoreAllMocks();
+    }
   });
 
   it.each(CLIENTS)('takes a wrong password, and a certificate that it does not know, for an outage: %s', async (_, create) => {

@@ -96,7 +96,10 @@ export function resolvePlatformaticOptions(options: PlatformaticPublisherOptions
     fail(`does not take ${unknown.join(', ')}. Known are: ${Object.keys(OPTIONS).join(', ')}.`);
   }
   if (typeof client.clientId !== 'string' || client.clientId === '') fail('needs a clientId.');
-  if (!Array.isArray(client.bootstrapBrokers) || client.bootstrapBrokers.length === 0) fail('needs bootstrapBrokers.');
+  const { bootstrapBrokers } = client;
+  if (!Array.isArray(bootstrapBrokers) || bootstrapBrokers.length === 0 || !bootstrapBrokers.every(isBroker)) {
+    fail('needs bootstrapBrokers to be a list such as ["localhost:9092"].');
+  }
   if (typeof idempotent !== 'boolean') fail('needs idempotent to be true or false.');
   if (!CODECS.includes(compression)) fail(`does not know the compression ${String(compression)}: ${CODECS.join(', ')}.`);
   if (compression === 'zstd' && !('zstdCompressSync' in zlib)) fail('has no zstd before Node 22.15: try gzip.');
@@ -117,6 +120,11 @@ export function resolvePlatformaticOptions(options: PlatformaticPublisherOptions
     topics: checkTopics(topics),
     metadataMaxAge: client.metadataMaxAge ?? DEFAULT_METADATA_MAX_AGE,
   };
+}
+
+function isBroker(broker: unknown): boolean {
+  if (typeof broker === 'string') return broker !== '';
+  return typeof broker === 'object' && broker !== null && 'host' in broker && 'port' in broker;
 }
 
 function fail(what: string): never {
