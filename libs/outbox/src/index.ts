@@ -73,6 +73,7 @@ export { type KeyValue, OutboxEvent, type OutboxEventOptions } from './event/out
 export type { RawMessage } from './event/raw-message';
 export type { Instrument, Label, Labels } from './observe/metrics/instruments';
 export type { OutboxMetrics, Reading } from './observe/metrics/outbox-metrics';
+export { type ConsumerThresholds, type HealthResult, type LiveThresholds, OutboxHealthIndicator, type RelayThresholds } from './observe/health-indicator';
 export { OutboxHealth, type OutboxHealthReport } from './observe/outbox-health';
 export type { Operator } from './operate/audit';
 export type { Pass, PassOutcome, PurgeReport } from './operate/cleaner';

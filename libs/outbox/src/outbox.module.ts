@@ -11,6 +11,7 @@ import { DataSourceMissingError, OutboxModuleDuplicateError } from './errors';
 import { CleanerSchedule } from './operate/cleaner-schedule';
 import { DeadLetters } from './operate/dead-letters';
 import { OutboxAdmin } from './operate/outbox-admin';
+import { OutboxHealthIndicator } from './observe/health-indicator';
 import { OutboxHealth } from './observe/outbox-health';
 import { type OutboxModuleAsyncOptions, type OutboxModuleOptions, resolveOptions } from './options';
 import { OutboxCore } from './outbox-core';
@@ -32,6 +33,7 @@ const OFFERED: readonly (readonly [Type<object>, (core: OutboxCore) => object])[
   [ConsumerEvents, (core) => core.consumerEvents],
   [Relay, (core) => core.relay],
   [OutboxHealth, (core) => core.health],
+  [OutboxHealthIndicator, (core) => new OutboxHealthIndicator(core.health, core.relay, core.consumerEvents)],
   [OutboxAdmin, (core) => core.admin],
   [DeadLetters, (core) => core.deadLetters],
 ];
