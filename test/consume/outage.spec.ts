@@ -102,7 +102,7 @@ async function killConnections({ type, database }: DataSourceOptions): Promise<n
 }
 
 // A10: the server itself, for longer than all attempts take.
-describe.each(['mariadb', 'postgres'] as const)('while a %s server is down', (database) => {
+describe.each(SERVERS)('while a %s server is down', (database) => {
   const run = randomUUID().slice(0, 8);
   const [topic, group] = [`down-${run}`, `down-${run}`];
   const kafka = new KafkaSide();

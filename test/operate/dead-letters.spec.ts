@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { Controller } from '@nestjs/common';
 import { EventPattern, Payload } from '@nestjs/microservices';
 import { Kafka, logLevel } from 'kafkajs';
-import { DeadLetters, IdempotentConsumer, Outbox, TransactionRunner } from 'nestjs-transactional-outbox';
+import { type DeadLetter, DeadLetters, IdempotentConsumer, Outbox, TransactionRunner } from 'nestjs-transactional-outbox';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ConsumerApp, startConsumers } from '../consume/consumer-app';
@@ -10,6 +13,9 @@ import { KafkaSide } from '../consume/kafka-side';
 import { until } from '../consume/until';
 import { SERVERS } from '../setup/databases';
 import { BY } from './fixture';
+
+const run = promisify(execFile);
+const PROGRAM = fileURLToPath(new URL('../../libs/outbox/dist/cli/main.js', import.meta.url));
 
 describe.each(SERVERS)('dead letters on %s', (database) => {
   const topic = `given-up-${randomUUID().slice(0, 8)}`;
@@ -89,6 +95,30 @@ describe.each(SERVERS)('dead letters on %s', (database) => {
     await admin.connect();
     expect((await admin.listGroups()).groups.filter(({ groupId }) => groupId.startsWith('outbox-look'))).toEqual([]);
     await admin.disconnect();
+  });
+
+  // The program as it is installed, once; the rest of it is tested in cli.spec.
+  it.runIf(database === 'postgres')('are listed and replayed by npx outbox', async () => {
+    broken = true;
+    const id = randomUUID();
+    await side.send(topic, { key: 'cli', value: '{"cli":true}', headers: { id, event_type: 'order.created' } });
+    await app.reached('given-up', 'dead-lettered', 7);
+    await until('its dead letter is on the topic', async () => (await side.read(letters)).length === 7);
+    broken = false;
+    const url = new URL(process.env[`OUTBOX_${database.toUpperCase()}_URL`] ?? '');
+    url.pathname = `/${String(app.dataSource.options.database)}`;
+    const outbox = (...args: string[]) => run('node', [PROGRAM, '--url', url.href, '--json', 'dead-letters', ...args, '--brokers', side.brokers.join(',')]);
+
+    const listed = JSON.parse((await outbox('list', letters)).stdout) as { letters: DeadLetter[]; next: null };
+    expect(listed.letters).toHaveLength(7);
+    const { partition, offset } = listed.letters.find(({ messageId }) => messageId === id) ?? {};
+    const replayed = await outbox('replay', letters, `${partition}@${offset}`, '--reason', 'stock service is mended', '--by', 'anna');
+    expect(JSON.parse(replayed.stdout)).toEqual({ replayed: 1, notFound: [], skipped: [] });
+    expect(replayed.stderr).toMatch(/replay dead letters.*anna.*stock service is mended/s);
+    await until('its consumer has handled it', () => handled.some((payload) => (payload as { cli?: boolean }).cli === true));
+
+    await expect(outbox('replay', letters, '0@9999', '--reason', 'x')).rejects.toMatchObject({ code: 1, stdout: expect.stringContaining('9999') as unknown });
+    await expect(outbox('list', `${letters}.none`)).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining(`${letters}.none`) as unknown });
   });
 
   it('must be asked for rightly', async () => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { OperationInvalidError } from '../errors';
 
 /** What is needed of a client of kafkajs, whose package is an optional peer: `new Kafka({ … })` is one. */
 export interface KafkaClient {
@@ -9,6 +10,7 @@ export interface KafkaClient {
 interface KafkaAdmin {
   connect(): Promise<void>;
   disconnect(): Promise<void>;
+  listTopics(): Promise<string[]>;
   fetchTopicOffsets(topic: string): Promise<{ partition: number; low: string; high: string }[]>;
   deleteGroups(groupIds: string[]): Promise<unknown>;
 }
@@ -45,9 +47,11 @@ export type Ranges = ReadonlyMap<number, { readonly from: bigint; readonly to: b
 /** Milliseconds without a record after which what was read is all that there is: what lies between was compacted away. */
 const SILENCE = 10_000;
 
-/** What the partitions of a topic hold now. */
+/** What the partitions of a topic hold now. @throws OperationInvalidError when there is no such topic */
 export async function rangesOf(kafka: KafkaClient, topic: string): Promise<Ranges> {
   return withAdmin(kafka, async (admin) => {
+    // Asking for its offsets would try for long, or create it.
+    if (!(await admin.listTopics()).includes(topic)) throw new OperationInvalidError(`There is no topic ${topic}.`);
     const offsets = await admin.fetchTopicOffsets(topic);
     return new Map(offsets.map(({ partition, low, high }) => [partition, { from: BigInt(low), to: BigInt(high) }]));
   });
