@@ -45,10 +45,11 @@ export interface Dialect {
   /** The statements that make the tables. Each can run again. */
   createTables(lanes: number): readonly string[];
   dropTables(): readonly string[];
-  /** Waits for the order buckets, given in ascending order, and keeps them until the transaction ends. */
-  lockBuckets(sql: Sql, buckets: readonly number[]): Promise<void>;
-  /** Appends to the log and to the pending table. */
-  insertMessages(sql: Sql, messages: readonly NewMessage[]): Promise<void>;
+  /**
+   * Appends to the log and to the pending table, after it has waited for the order buckets, given in ascending order,
+   * which it keeps until the transaction ends.
+   */
+  insertMessages(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void>;
   /** Locks up to `limit` free lanes, from `first` up to and without `end`, that have something to send. */
   lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]>;
   /** Waits for lanes, given in ascending order, as long as the session's timeout lets it. */

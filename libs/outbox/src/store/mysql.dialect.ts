@@ -66,13 +66,10 @@ export function mysqlDialect(
     createTables: (lanes) => createTables(collationOf(name, noPad), noPad, tables, lanes),
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
-    async lockBuckets(sql: Sql, buckets: readonly number[]): Promise<void> {
-      await sql.query(
-        `SELECT bucket FROM ${tables.bucket} WHERE bucket IN (${buckets.join(', ')}) ORDER BY bucket FOR UPDATE`,
-      );
-    },
-
-    async insertMessages(sql: Sql, messages: readonly NewMessage[]): Promise<void> {
+    async insertMessages(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void> {
+      if (buckets.length > 0) {
+        await sql.query(`SELECT bucket FROM ${tables.bucket} WHERE bucket IN (${buckets.join(', ')}) ORDER BY bucket FOR UPDATE`);
+      }
       await sql.query(
         `INSERT INTO ${tables.message} (${COLUMNS}) VALUES ${messages.map(() => ROW).join(', ')}`,
         messages.flatMap(({ message }) => messageValues(message)),

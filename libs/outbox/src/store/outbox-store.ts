@@ -63,9 +63,10 @@ export class OutboxStore {
 
   /** Writes messages in the transaction of the given query runner. */
   async add(sql: Sql, messages: readonly OutboxMessage[]): Promise<void> {
-    if (this.order === 'commit') await this.lockOrder(sql, messages);
+    let buckets = this.order === 'commit' ? orderBuckets(messages) : [];
     for (const chunk of chunks(messages.map((message) => this.place(message)))) {
-      await this.dialect.insertMessages(sql, chunk);
+      await this.dialect.insertMessages(sql, chunk, buckets);
+      buckets = [];
     }
   }
 
@@ -155,15 +156,6 @@ export class OutboxStore {
     return statesOf(sql, this.dialect, this.lanes, messageIds);
   }
 
-  /** Ids are given at the insert and seen at the commit: without the lock two transactions on one key may swap. */
-  private async lockOrder(sql: Sql, messages: readonly OutboxMessage[]): Promise<void> {
-    const buckets = new Set<number>();
-    for (const { topic, key } of messages) {
-      if (key !== null) buckets.add(slotOf(topic, key, ORDER_BUCKETS));
-    }
-    if (buckets.size > 0) await this.dialect.lockBuckets(sql, [...buckets].sort((a, b) => a - b));
-  }
-
   private place(message: OutboxMessage): NewMessage {
     return {
       message,
@@ -171,6 +163,15 @@ export class OutboxStore {
       bytes: messageBytes(message),
     };
   }
+}
+
+/** Ids are given at the insert and seen at the commit: without these locks two transactions on one key may swap. */
+function orderBuckets(messages: readonly OutboxMessage[]): readonly number[] {
+  const buckets = new Set<number>();
+  for (const { topic, key } of messages) {
+    if (key !== null) buckets.add(slotOf(topic, key, ORDER_BUCKETS));
+  }
+  return [...buckets].sort((a, b) => a - b);
 }
 
 function* chunks(messages: readonly NewMessage[]): Generator<NewMessage[]> {

@@ -79,19 +79,17 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
     createTables: (lanes) => createTables(tables, names, lanes),
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
-    async lockBuckets(sql: Sql, buckets: readonly number[]): Promise<void> {
-      const locks = buckets.map((bucket) => `pg_advisory_xact_lock(${bucketSpace}, ${bucket})`);
-      await sql.query(`SELECT ${locks.join(', ')}`);
-    },
-
-    async insertMessages(sql: Sql, messages: readonly NewMessage[]): Promise<void> {
+    async insertMessages(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void> {
       const rows = messages.map(({ message }) => messageValues(message));
       const columns = MESSAGE_COLUMNS.map((_, column) => rows.map((row) => row[column]));
       const arrays = MESSAGE_COLUMNS.map((_, column) => `$${column + 1}::text[]`).join(', ');
       const next = MESSAGE_COLUMNS.length + 1;
+      // In one statement with the insert, whose rows, and so their ids, come only when the locks have been given.
+      const locks = buckets.map((bucket) => `pg_advisory_xact_lock(${bucketSpace}, ${bucket})`);
+      const order = locks.length > 0 ? { first: `locks AS MATERIALIZED (SELECT ${locks.join(', ')}), `, from: 'locks, ' } : { first: '', from: '' };
       await sql.query(
-        `WITH input AS (
-           SELECT * FROM unnest(${arrays}, $${next}::int[], $${next + 1}::int[]) WITH ORDINALITY
+        `WITH ${order.first}input AS (
+           SELECT t.* FROM ${order.from}unnest(${arrays}, $${next}::int[], $${next + 1}::int[]) WITH ORDINALITY
              AS t(${MESSAGE_COLUMNS.join(', ')}, lane, bytes, ord)
          ), logged AS (
            INSERT INTO ${tables.message} (${MESSAGE_COLUMNS.join(', ')}, created_at, updated_at)

@@ -31,11 +31,8 @@ export function sqliteDialect(names: TableNames): Dialect {
     createTables: (lanes) => createTables(tables, names, lanes),
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
-    async lockBuckets(): Promise<void> {
-      // One connection: transactions already follow one another.
-    },
-
     async insertMessages(sql: Sql, messages: readonly NewMessage[]): Promise<void> {
+      // No order buckets: on one connection transactions already follow one another.
       const logged = (await sql.query(
         `INSERT INTO ${tables.message} (${MESSAGE_COLUMNS.join(', ')}, created_at, updated_at)
          VALUES ${messages.map(() => ROW).join(', ')} RETURNING CAST(id AS TEXT) AS id`,
