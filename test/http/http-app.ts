@@ -33,7 +33,13 @@ export const fastify = await import('@nestjs/platform-fastify' as string).then(
 /** Notes, the outbox, and what operates it over HTTP. */
 export async function startHttp(database: DatabaseName, http: OutboxHttpOptions = GUARDED, platform: Platform = 'express', more: TestAppOptions = {}): Promise<TestApp & { readonly notes: Notes }> {
   const adapter = platform === 'fastify' ? fastify?.() : undefined;
-  const test = await startApp(database, { entities: [Note], providers: [Notes], ...more, imports: [OutboxHttpModule.forRoot(http), ...(more.imports ?? [])], ...(adapter ? { adapter } : {}) });
+  const test = await startApp(database, {
+    entities: [Note],
+    ...more,
+    providers: [Notes, ...(more.providers ?? [])],
+    imports: [OutboxHttpModule.forRoot(http), ...(more.imports ?? [])],
+    ...(adapter ? { adapter } : {}),
+  });
   if (adapter) await (test.app.getHttpAdapter().getInstance() as { ready(): PromiseLike<unknown> }).ready();
   return { ...test, notes: test.app.get(Notes) };
 }

@@ -22,6 +22,8 @@ interface CommonOptions {
   readonly imports?: ModuleMetadata['imports'];
   /** Who may read payloads and headers of messages. Default: nobody. */
   canReadContent?(request: HttpRequest): boolean | Promise<boolean>;
+  /** Whether the page is served too. Default true. */
+  readonly dashboard?: boolean;
 }
 
 interface GuardedOptions extends CommonOptions {
@@ -49,17 +51,18 @@ export interface HttpSettings {
   readonly dataSource: string | undefined;
   readonly imports: NonNullable<ModuleMetadata['imports']>;
   readonly guards: readonly HttpGuard[];
+  readonly dashboard: boolean;
   readonly actor: (request: HttpRequest) => string;
   readonly canReadContent: (request: HttpRequest) => boolean | Promise<boolean>;
 }
 
-const KNOWN = ['path', 'dataSource', 'imports', 'canReadContent', 'guard', 'actor', 'allowAnonymous'];
+const KNOWN = ['path', 'dataSource', 'imports', 'canReadContent', 'dashboard', 'guard', 'actor', 'allowAnonymous'];
 
 /** @throws HttpUnguardedError, OutboxOptionsError */
 export function resolveHttpOptions(options: OutboxHttpOptions): HttpSettings {
   const unknown = Object.keys(options ?? {}).filter((name) => !KNOWN.includes(name));
   if (unknown.length > 0) throw new OutboxOptionsError(`Unknown option ${unknown.join(', ')} of OutboxHttpModule. Known are: ${KNOWN.join(', ')}.`);
-  const { path = 'outbox', dataSource, imports = [], canReadContent = () => false, allowAnonymous } = options ?? {};
+  const { path = 'outbox', dataSource, imports = [], canReadContent = () => false, dashboard = true, allowAnonymous } = options ?? {};
   const guards = guardsOf(options?.guard);
   if (guards.length === 0 && allowAnonymous !== true) {
     throw new HttpUnguardedError('OutboxHttpModule shows and changes messages: give it a guard, or say allowAnonymous: true.');
@@ -72,10 +75,11 @@ export function resolveHttpOptions(options: OutboxHttpOptions): HttpSettings {
   for (const [name, value] of Object.entries({ actor, canReadContent })) {
     if (typeof value !== 'function') throw new OutboxOptionsError(`${name} must be a function of the request.`);
   }
+  if (typeof dashboard !== 'boolean') throw new OutboxOptionsError('dashboard must be true or false.');
   if (typeof path !== 'string' || !/^\/?[\w-]+(\/[\w-]+)*\/?$/.test(path)) {
     throw new OutboxOptionsError(`path must be parts of letters, digits, _ and -, such as "internal/outbox", not "${String(path)}".`);
   }
-  return { path: path.replaceAll(/^\/|\/$/g, ''), dataSource, imports, guards, actor, canReadContent };
+  return { path: path.replaceAll(/^\/|\/$/g, ''), dataSource, imports, guards, dashboard, actor, canReadContent };
 }
 
 function guardsOf(given: unknown): readonly HttpGuard[] {

@@ -2,6 +2,7 @@ import { Controller, type DynamicModule, Module, type Type, UseFilters, UseGuard
 import { OutboxAdmin } from '../operate/outbox-admin';
 import { DEFAULT_DATA_SOURCE, tokenOf } from '../transaction/tokens';
 import { ActController } from './act.controller';
+import { DashboardController } from './dashboard.controller';
 import { Failures } from './failures.filter';
 import { type HttpSettings, type OutboxHttpOptions, resolveHttpOptions } from './http-options';
 import { HTTP_ADMIN, HTTP_SETTINGS } from './http-tokens';
@@ -9,7 +10,7 @@ import { LookController } from './look.controller';
 import { SafeRequests } from './safe-requests';
 
 /**
- * What an operator does, over HTTP: `OutboxAdmin` as REST, described by `openapi.json`. It
+ * What an operator does, over HTTP: `OutboxAdmin` as REST, described by `openapi.json`, and a page at `dashboard`. It
  * works on Express and on Fastify. Import it beside `OutboxModule`, once for each data source that is to be seen.
  */
 @Module({})
@@ -17,7 +18,7 @@ export class OutboxHttpModule {
   /** @throws HttpUnguardedError without a guard, OutboxOptionsError */
   static forRoot(options: OutboxHttpOptions): DynamicModule {
     const settings = resolveHttpOptions(options);
-    const controllers: Type<object>[] = [LookController, ActController];
+    const controllers: Type<object>[] = [LookController, ActController, ...(settings.dashboard ? [DashboardController] : [])];
     return {
       module: OutboxHttpModule,
       imports: settings.imports,
