@@ -1,8 +1,9 @@
-import { INestApplication, Injectable } from '@nestjs/common';
+import { Controller, INestApplication, Injectable } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
+import { Ctx, EventPattern, KafkaContext, Payload } from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import { getRepositoryToken } from '@nestjs/typeorm';
-import { IdempotentRunner, Outbox, OutboxHealth, Relay, TransactionRunner } from 'nestjs-transactional-outbox';
+import { IdempotentConsumer, IdempotentRunner, Outbox, OutboxHealth, Relay, TransactionRunner } from 'nestjs-transactional-outbox';
 import { InMemoryBroker, InMemoryServer } from 'nestjs-transactional-outbox/in-memory';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
 import { setTimeout as sleep } from 'timers/promises';
@@ -25,6 +26,40 @@ class Operator {
   ) {}
 }
 
+/** Handlers with every choice of parameters. */
+@Controller()
+class ParametersController {
+  readonly calls: Record<string, unknown[]> = {};
+
+  @EventPattern('numbers')
+  @IdempotentConsumer('payload')
+  async payload(@Payload() value: unknown): Promise<void> {
+    this.called('payload', value);
+  }
+
+  @EventPattern('numbers')
+  @IdempotentConsumer('context')
+  async context(@Ctx() context: KafkaContext): Promise<void> {
+    this.called('context', context.getMessage().value);
+  }
+
+  @EventPattern('numbers')
+  @IdempotentConsumer('both')
+  async both(@Payload() value: unknown, @Ctx() context: KafkaContext): Promise<void> {
+    this.called('both', [value, context.getTopic()]);
+  }
+
+  @EventPattern('numbers')
+  @IdempotentConsumer('none')
+  async none(): Promise<void> {
+    this.called('none', undefined);
+  }
+
+  private called(name: string, what: unknown): void {
+    this.calls[name] = [...(this.calls[name] ?? []), what];
+  }
+}
+
 let broker: InMemoryBroker;
 let app: INestApplication;
 let orders: Repository<Order>;
@@ -45,6 +80,7 @@ beforeEach(async () => {
   const module = await Test.createTestingModule({
     imports: [AppModule.with(broker.publisher())],
     providers: [Operator],
+    controllers: [ParametersController],
   }).compile();
   module.useLogger(false);
   app = module.createNestApplication();
@@ -153,4 +189,21 @@ it('knows the classes of the library by identity', () => {
 
 it('has the Kafka publisher at its own entry', () => {
   expect(typeof kafkaPublisher({ clientId: 'orders', brokers: ['localhost:9092'] })).toBe('function');
+});
+
+it('finds the id of a message whatever parameters its handler has', async () => {
+  await app.get(TransactionRunner).run(async () => {
+    app.get(Outbox).emitRaw({ topic: 'numbers', type: 'number', payload: '{"n":1}' });
+  });
+  while (broker.records('numbers').length === 0) await sleep(10);
+  await broker.idle();
+  expect(broker.redeliver('numbers', () => true)).toBe(1);
+  await broker.idle();
+  const value = { n: 1 };
+  expect(app.get(ParametersController).calls).toEqual({
+    payload: [value],
+    context: [value],
+    both: [[value, 'numbers']],
+    none: [undefined],
+  });
 });

@@ -1,7 +1,8 @@
-import { Inject, Injectable, type INestApplication } from '@nestjs/common';
+import { Controller, Inject, Injectable, type INestApplication } from '@nestjs/common';
+import { Ctx, EventPattern, KafkaContext, Payload } from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import { getRepositoryToken } from '@nestjs/typeorm';
-import { IdempotentRunner, Outbox, OutboxHealth, Relay, TransactionRunner } from 'nestjs-transactional-outbox';
+import { IdempotentConsumer, IdempotentRunner, Outbox, OutboxHealth, Relay, TransactionRunner } from 'nestjs-transactional-outbox';
 import { InMemoryBroker, InMemoryServer } from 'nestjs-transactional-outbox/in-memory';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
 import { DataSource, type Repository } from 'typeorm';
@@ -22,6 +23,40 @@ class Operator {
   ) {}
 }
 
+/** Handlers with every choice of parameters. */
+@Controller()
+class ParametersController {
+  readonly calls: Record<string, unknown[]> = {};
+
+  @EventPattern<string>('numbers')
+  @IdempotentConsumer('payload')
+  async payload(@Payload() value: unknown): Promise<void> {
+    this.called('payload', value);
+  }
+
+  @EventPattern<string>('numbers')
+  @IdempotentConsumer('context')
+  async context(@Ctx() context: KafkaContext): Promise<void> {
+    this.called('context', context.getMessage().value);
+  }
+
+  @EventPattern<string>('numbers')
+  @IdempotentConsumer('both')
+  async both(@Payload() value: unknown, @Ctx() context: KafkaContext): Promise<void> {
+    this.called('both', [value, context.getTopic()]);
+  }
+
+  @EventPattern<string>('numbers')
+  @IdempotentConsumer('none')
+  async none(): Promise<void> {
+    this.called('none', undefined);
+  }
+
+  private called(name: string, what: unknown): void {
+    this.calls[name] = [...(this.calls[name] ?? []), what];
+  }
+}
+
 let broker: InMemoryBroker;
 let app: INestApplication;
 let orders: Repository<Order>;
@@ -35,6 +70,7 @@ beforeEach(async () => {
   const module = await Test.createTestingModule({
     imports: [AppModule.with(broker.publisher())],
     providers: [Operator],
+    controllers: [ParametersController],
   }).compile();
   app = module.createNestApplication();
   app.connectMicroservice({ strategy: broker.server({ groupId: 'inventory' }) });
@@ -97,4 +133,21 @@ it('knows the classes of the library and of Nest by identity', () => {
 
 it('has the Kafka publisher at its own entry', () => {
   expect(kafkaPublisher({ clientId: 'orders', brokers: ['localhost:9092'] })).toBeTypeOf('function');
+});
+
+it('finds the id of a message whatever parameters its handler has', async () => {
+  await app.get(TransactionRunner).run(async () => {
+    app.get(Outbox).emitRaw({ topic: 'numbers', type: 'number', payload: '{"n":1}' });
+  });
+  await expect.poll(() => broker.records('numbers')).toHaveLength(1);
+  await broker.idle();
+  expect(broker.redeliver('numbers', () => true)).toBe(1);
+  await broker.idle();
+  const value = { n: 1 };
+  expect(app.get(ParametersController).calls).toEqual({
+    payload: [value],
+    context: [value],
+    both: [[value, 'numbers']],
+    none: [undefined],
+  });
 });
