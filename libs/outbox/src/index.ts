@@ -70,6 +70,7 @@ export {
 export type { LoggedMessage, OutboxMessage } from './event/message';
 export { currentMessageContext, type MessageContext, withMessageContext } from './event/message-context';
 export { type KeyValue, OutboxEvent, type OutboxEventOptions } from './event/outbox-event.decorator';
+export type { OutboxTracing, PublishedMessage, TracedMessage } from './event/tracing';
 export type { RawMessage } from './event/raw-message';
 export type { Instrument, Label, Labels } from './observe/metrics/instruments';
 export type { OutboxMetrics, Reading } from './observe/metrics/outbox-metrics';

@@ -4,6 +4,7 @@ import { assertConsumeOptions } from './consume/consumer-options-check';
 import { OutboxOptionsError } from './errors';
 import { assertKnown } from './event/assert-known';
 import { checkCloudEvents, type CloudEventsOptions } from './publish/cloud-events';
+import type { OutboxTracing } from './event/tracing';
 import type { OutboxMetrics } from './observe/metrics/outbox-metrics';
 import type { PublisherFactory } from './publish/publisher';
 import { checkRetention, DEFAULT_RETENTION, type Retention, type RetentionOptions } from './operate/retention-options';
@@ -52,6 +53,8 @@ export interface OutboxModuleOptions extends SchemaOptions {
   readonly consume?: SharedConsumeOptions;
   /** Where figures go: `prometheusMetrics()` or `openTelemetryMetrics()`. Default: nowhere, at no cost. */
   readonly metrics?: OutboxMetrics;
+  /** Where spans of publishing and consuming go: `openTelemetryTracing()`. Default: nowhere; traces travel all the same. */
+  readonly tracing?: OutboxTracing;
 }
 
 export interface OutboxModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
@@ -80,6 +83,7 @@ export interface ResolvedOptions {
   /** Whether this process cleans. */
   readonly cleans: boolean;
   readonly metrics: OutboxMetrics | undefined;
+  readonly tracing: OutboxTracing | undefined;
 }
 
 const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
@@ -97,6 +101,7 @@ const OPTIONS: Record<keyof OutboxModuleOptions, true> = {
   consume: true,
   retention: true,
   metrics: true,
+  tracing: true,
 };
 
 /** @throws OutboxOptionsError naming the option */
@@ -127,6 +132,7 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
     retention: resolveRetention(options.retention ?? {}),
     cleans: options.retention !== false,
     metrics: resolveMetrics(options.metrics),
+    tracing: resolveTracing(options.tracing),
   };
 }
 
@@ -135,6 +141,13 @@ function resolveMetrics(metrics: OutboxMetrics | undefined): OutboxMetrics | und
     throw new OutboxOptionsError('metrics must be what prometheusMetrics({ … }) or openTelemetryMetrics() gives.');
   }
   return metrics;
+}
+
+function resolveTracing(tracing: OutboxTracing | undefined): OutboxTracing | undefined {
+  if (tracing !== undefined && (typeof tracing?.published !== 'function' || typeof tracing.consume !== 'function')) {
+    throw new OutboxOptionsError('tracing must be what openTelemetryTracing({ … }) gives.');
+  }
+  return tracing;
 }
 
 function resolveRelay(options: RelayOptions): Required<RelayOptions> {

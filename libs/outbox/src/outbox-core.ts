@@ -8,6 +8,7 @@ import { Cleaner } from './operate/cleaner';
 import { DeadLetters } from './operate/dead-letters';
 import { OutboxAdmin } from './operate/outbox-admin';
 import { Meter } from './observe/metrics/meter';
+import { traceRelay } from './observe/trace-relay';
 import { OutboxHealth } from './observe/outbox-health';
 import type { OutboxMessage } from './event/message';
 import type { ResolvedOptions } from './options';
@@ -75,8 +76,9 @@ export class OutboxCore {
       runner: this.idempotent,
       events: this.consumerEvents,
       defaults: options.consume,
+      tracing: options.tracing,
     });
-    this.batches = new BatchConsumer(this.consumers, this.idempotent);
+    this.batches = new BatchConsumer(this.consumers, this.idempotent, options.tracing);
     const concurrency = this.ambient.serial ? 1 : options.relay.concurrency;
     const { sessionTimeout } = options.relay;
     const sessions = (workers: number): ClaimSessions =>
@@ -85,6 +87,7 @@ export class OutboxCore {
         : new PooledClaimSessions(store, dataSource.options, { workers, sessionTimeout });
     const format = options.cloudEvents ? cloudEventFormat(options.cloudEvents) : toWireRecord;
     this.relay = new Relay(sessions(concurrency), options.publisher, store, { ...options.relay, concurrency }, format);
+    if (options.tracing) traceRelay(this.relay, options.tracing);
     this.cleaner = new Cleaner(store, () => sessions(0), options.retention);
     this.admin = new OutboxAdmin(dataSource, store, () => sessions(1), this.cleaner, () => this.relay.wake());
     this.deadLetters = new DeadLetters(this.ambient, this.transactions, store, this.admin);

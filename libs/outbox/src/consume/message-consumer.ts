@@ -1,5 +1,6 @@
 import { MessageInProgressError, MessageStaleError, NoTransactionError, RedisUnavailableError } from '../errors';
 import { withMessageContext } from '../event/message-context';
+import type { OutboxTracing } from '../event/tracing';
 import type { OutboxStore } from '../store/outbox-store';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionRunner } from '../transaction/transaction-runner';
@@ -23,6 +24,7 @@ export interface MessageConsumerOptions {
   readonly runner: IdempotentRunner;
   readonly events: ConsumerEvents;
   readonly defaults: ConsumeOptions;
+  readonly tracing?: OutboxTracing | undefined;
 }
 
 /** Runs the handler; a typed consumer's is given the event. */
@@ -68,7 +70,10 @@ export class MessageConsumer {
       if (place) await this.advance(consumer, place);
       return handle(event);
     };
-    return withMessageContext(incomingContext(id, delivery.headers), () => this.attempt(current, id, guarded));
+    const context = incomingContext(id, delivery.headers);
+    const attempt = (): Promise<unknown> => withMessageContext(context, () => this.attempt(current, id, guarded));
+    const { tracing } = this.options;
+    return tracing ? tracing.consume(consumer.name, [{ messageId: id, topic: delivery.origin?.topic, context }], attempt) : attempt();
   }
 
   /**

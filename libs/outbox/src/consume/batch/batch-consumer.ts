@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { MessageContext } from '../../event/message-context';
+import type { OutboxTracing } from '../../event/tracing';
 import type { ConsumerMetadata } from '../consumer-metadata';
 import type { Delivery, MessageOrigin } from '../delivery';
 import type { IdempotentRunner } from '../idempotent-runner';
@@ -30,6 +31,7 @@ export class BatchConsumer {
   constructor(
     private readonly consumers: MessageConsumer,
     private readonly runner: IdempotentRunner,
+    private readonly tracing?: OutboxTracing,
   ) {}
 
   /** Says after each delivery that it is done. Rejects to have the rest delivered again. */
@@ -60,7 +62,10 @@ export class BatchConsumer {
     if (messages.length === 0 || !first) return true;
     const { concurrentCopies } = this.consumers.policyOf(consumer);
     try {
-      await keepAlive(first, () => this.runner.runBatch(consumer.name, messages, handle, { concurrentCopies }));
+      const run = (): Promise<unknown> =>
+        keepAlive(first, () => this.runner.runBatch(consumer.name, messages, handle, { concurrentCopies }));
+      const traced = messages.map(({ messageId, origin, context }) => ({ messageId, topic: origin?.topic, context }));
+      await (this.tracing ? this.tracing.consume(consumer.name, traced, run) : run());
       return true;
     } catch (error) {
       this.logger.warn(`${consumer.name}: a batch of ${messages.length} failed and is handled one by one: ${namedReasonOf(error)}`);
