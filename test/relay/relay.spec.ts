@@ -178,7 +178,7 @@ describe.each(DATABASES)('the relay on %s', (database) => {
     publishers.answer = () => {
       throw new TypeError('a bug');
     };
-    const { relay } = relays.start({ retryDelay: 60_000, maxRetryDelay: 60_000 }, publishers);
+    const { relay } = relays.start({ concurrency: 1, retryDelay: 60_000, maxRetryDelay: 60_000 }, publishers);
     await until(() => relay.status().trouble?.stage === 'publisher');
     const session = await f.session();
     expect((await session.claim({ lanes: LANES, rows: 10, bytes: 1e6 }))?.messages).toHaveLength(1);

@@ -5,7 +5,7 @@ import { SERVERS } from '../setup/databases';
 import { ids, message, StoreFixture } from '../store/fixture';
 import { buildChild, RelayChild } from './child';
 import { Relays, until } from './fixture';
-import { ScriptedPublishers } from './scripted-publisher';
+import { acknowledged, ScriptedPublishers } from './scripted-publisher';
 
 const LANES = 8;
 const TIMEOUTS = { publishTimeout: 500, sessionTimeout: 2500 };
@@ -15,6 +15,16 @@ beforeAll(async () => {
   built = await buildChild();
 });
 afterAll(() => built.remove());
+
+/** Ends every session on the database but the one that says so. */
+async function killOthers(f: StoreFixture): Promise<void> {
+  if (f.store.dialect.name === 'postgres') {
+    await f.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`);
+    return;
+  }
+  const rows = await f.query<{ id: number }>(`SELECT id AS id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()`);
+  for (const { id } of rows) await f.query(`KILL ${id}`).catch(() => undefined);
+}
 
 describe.each(SERVERS)('the lanes of a relay on %s', (database) => {
   let f: StoreFixture;
@@ -62,14 +72,7 @@ describe.each(SERVERS)('the lanes of a relay on %s', (database) => {
     );
     return Number(row?.n);
   };
-  const killConnections = async (): Promise<void> => {
-    if (database === 'postgres') {
-      await f.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`);
-      return;
-    }
-    const rows = await f.query<{ id: number }>(`SELECT id AS id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()`);
-    for (const { id } of rows) await f.query(`KILL ${id}`).catch(() => undefined);
-  };
+  const killConnections = (): Promise<void> => killOthers(f);
 
   // J2, I5
   it('are free as soon as it is killed, and its messages are sent by another', async () => {
@@ -204,6 +207,40 @@ describe.each(SERVERS)('the lanes of a relay on %s', (database) => {
     await f.add(message());
     await until(() => publishers.published.length === 1 && relay.status().trouble === null);
     expect(vi.mocked(Logger.prototype.error).mock.calls.length).toBeLessThanOrEqual(2);
+  });
+});
+
+describe.each(SERVERS)('the connections of a relay on %s', (database) => {
+  // B6, J12
+  it.each(['claimed', 'published', 'settled'] as const)('may be killed as soon as a batch is %s, again and again', async (step) => {
+    vi.spyOn(Logger.prototype, 'error').mockReturnValue();
+    vi.spyOn(Logger.prototype, 'log').mockReturnValue();
+    // One connection of our own: all others are the relay's.
+    const f = await StoreFixture.open(database, LANES, { extra: { poolSize: 1 } as object });
+    const relays = new Relays(f);
+    try {
+      const payloads = Array.from({ length: 30 }, (_, i) => `${i}`);
+      await f.add(...payloads.map((payload) => message({ key: 'k', payload })));
+      const publishers = new ScriptedPublishers();
+      publishers.answer = async (records) => {
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        return records.map(() => acknowledged);
+      };
+      const { relay } = relays.start({ batchSize: 5, publishTimeout: 20_000, sessionTimeout: 30_000 }, publishers);
+      let kills = 0;
+      relay.on(step, () => {
+        if (kills++ < 4) void killOthers(f).catch(() => undefined);
+      });
+      await until(async () => (await f.count('pending')) === 0);
+      expect(kills).toBeGreaterThanOrEqual(4);
+      // First appearances are in order, however often some came again.
+      expect([...new Set(publishers.values)]).toEqual(payloads);
+      await until(() => relay.status().trouble === null);
+    } finally {
+      await relays.stopAll();
+      await f.close();
+      vi.restoreAllMocks();
+    }
   });
 });
 

@@ -50,8 +50,14 @@ export class PooledClaimSessions implements ClaimSessions {
     clearTimeout(timer);
   }
 
+  private async open(): Promise<DataSource> {
+    const dataSource = await new DataSource(relayDataSource(this.options, this.settings)).initialize();
+    this.store.dialect.preparePool(dataSource.driver);
+    return dataSource;
+  }
+
   private async pool(): Promise<DataSource> {
-    const opening = (this.opening ??= new DataSource(relayDataSource(this.options, this.settings)).initialize());
+    const opening = (this.opening ??= this.open());
     try {
       return await opening;
     } catch (error) {

@@ -75,6 +75,8 @@ export interface Dialect {
   readonly commitSignal: { readonly send: string; readonly listen: string } | null;
   /** A query for the rows `n` and the size `bytes` of each table by its `name`, as the database estimates them, where it does. */
   readonly tableSizes: string | null;
+  /** Makes a pool of the driver fit for connections that the server may end at any moment. */
+  preparePool(driver: object): void;
   /** Ends a connection of the driver that is doing nothing, with a word to the server: else it logs a warning. */
   quit(connection: unknown): void;
   /** Ends a connection of the driver at once, whatever it is doing. */

@@ -153,6 +153,10 @@ export function mysqlDialect(
     isolationQuery: `SELECT @@SESSION.${name === 'mariadb' ? 'tx_isolation' : 'transaction_isolation'}`,
 
     commitSignal: null,
+
+    preparePool(): void {
+      // Nothing is missing.
+    },
     tableSizes:
       'SELECT t.TABLE_NAME AS name, t.TABLE_ROWS AS n, t.DATA_LENGTH + t.INDEX_LENGTH AS bytes FROM information_schema.TABLES t ' +
       `WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN (${Object.values(names).map((table) => `'${table}'`).join(', ')})`,

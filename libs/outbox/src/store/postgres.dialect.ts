@@ -24,6 +24,10 @@ const NOW = `(clock_timestamp() AT TIME ZONE 'utc')`;
 /** Unlike clock_timestamp() it does not keep a condition from using an index. */
 const STATEMENT_NOW = `(statement_timestamp() AT TIME ZONE 'utc')`;
 
+interface Client {
+  on(event: 'error', listener: () => void): void;
+}
+
 /** PostgreSQL 13 and later. */
 export function postgresDialect(names: TableNames, schema: string | undefined): Dialect {
   const quote = (table: string): string => (schema ? `"${schema}"."${table}"` : `"${table}"`);
@@ -150,6 +154,13 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
     tableSizes:
       'SELECT c.relname AS name, GREATEST(c.reltuples, 0)::bigint AS n, pg_total_relation_size(c.oid) AS bytes FROM pg_class c ' +
       `WHERE c.oid IN (${Object.values(tables).map((table) => `to_regclass('${table.replaceAll("'", "''")}')`).join(', ')})`,
+
+    preparePool(driver: object): void {
+      const pool = Reflect.get(driver, 'master') as { on(event: 'connect', listener: (client: Client) => void): void };
+      // A client that is ended by the packet that lets it in has no listener yet, and an error that nobody hears ends
+      // the process.
+      pool.on('connect', (client) => client.on('error', () => undefined));
+    },
 
     // Says goodbye when no query is running, and else ends the socket at once.
     quit: end,

@@ -17,7 +17,8 @@ export class RelayConnection implements Connection {
   private readonly listeners: ((cause: Error) => void)[] = [];
   private lost: Error | undefined;
   private active = false;
-  private running = 0;
+  /** Ends the waiting for each statement that is not answered: a driver may never say that it will not be. */
+  private readonly unanswered = new Set<(cause: Error) => void>();
 
   private constructor(
     private readonly queryRunner: QueryRunner,
@@ -82,7 +83,7 @@ export class RelayConnection implements Connection {
 
   async close(): Promise<void> {
     this.listeners.length = 0;
-    if (!this.lost && !this.active && this.running === 0) {
+    if (!this.lost && !this.active && this.unanswered.size === 0) {
       this.lost = new Error('The connection is closed.');
       this.dialect.quit(this.driverConnection);
     } else {
@@ -101,18 +102,19 @@ export class RelayConnection implements Connection {
 
   private async bounded<T>(send: () => Promise<T>): Promise<T> {
     if (this.lost) throw this.lost;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        this.lose(new Error(`The database has not answered for ${this.timeoutMs + GRACE} ms.`));
-        reject(this.lost ?? new Error('lost'));
-      }, this.timeoutMs + GRACE);
+    const timer = setTimeout(
+      () => this.lose(new Error(`The database has not answered for ${this.timeoutMs + GRACE} ms.`)),
+      this.timeoutMs + GRACE,
+    );
+    let fail!: (cause: Error) => void;
+    const lost = new Promise<never>((_, reject) => {
+      fail = reject;
     });
-    this.running++;
+    this.unanswered.add(fail);
     try {
-      return await Promise.race([send(), late]);
+      return await Promise.race([send(), lost]);
     } finally {
-      this.running--;
+      this.unanswered.delete(fail);
       clearTimeout(timer);
     }
   }
@@ -122,6 +124,7 @@ export class RelayConnection implements Connection {
     this.lost = cause;
     this.active = false;
     this.dialect.abandon(this.driverConnection);
+    for (const fail of this.unanswered) fail(cause);
     for (const listener of this.listeners.splice(0)) listener(cause);
   }
 }

@@ -69,6 +69,10 @@ export function sqliteDialect(names: TableNames): Dialect {
     sessionSettings: () => [],
     isolationQuery: `SELECT 'serializable'`,
     commitSignal: null,
+
+    preparePool(): void {
+      // Nothing is missing.
+    },
     tableSizes: null,
 
     quit(): void {
