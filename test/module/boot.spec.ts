@@ -35,6 +35,7 @@ describe('at boot', () => {
     [{ publisher, relay: { batchSize: 0 } }, 'relay.batchSize'],
     [{ publisher, lanes: 0 }, 'lanes'],
     [{ publisher, order: 'strict' }, 'order'],
+    [{ publisher: Object.assign(() => publisher(), { capabilities: { order: false } }) }, "order: 'none'"],
     [{ publisher, tables: { message: 'a b' } }, 'tables.message'],
     [{ publisher, tables: { log: 'a' } }, 'log'],
     [{ publisher, context: {} }, 'context'],

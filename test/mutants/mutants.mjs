@@ -1,7 +1,7 @@
 // Changes to the relay and the store that some test must notice. Each is one fault that a hand might make.
 
 const LIB = 'libs/outbox/src/';
-const RELAY = ['test/relay/settlement.spec.ts', 'test/relay/relay.spec.ts'];
+const RELAY = ['test/relay/settlement.spec.ts', 'test/relay/relay.spec.ts', 'test/relay/relay-trouble.spec.ts'];
 const STORE = ['test/store/store.spec.ts', 'test/store/settled.spec.ts'];
 const LOCKS = ['test/store/claim-locks.spec.ts', 'test/store/store.spec.ts'];
 const SIDES = ['test/relay/side-by-side.spec.ts'];

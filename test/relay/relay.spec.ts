@@ -5,10 +5,7 @@ import type { RelayEvents } from '../../libs/outbox/src/relay/relay-events';
 import { DATABASES } from '../setup/databases';
 import { ids, keyOfLane, message, StoreFixture } from '../store/fixture';
 import { Relays, until } from './fixture';
-import { acknowledged, refused, ScriptedPublishers, topicMissing, unanswered } from './scripted-publisher';
-
-/** What was done besides connecting, which each worker does when it likes. */
-const sends = ({ journal }: ScriptedPublishers): string[] => journal.filter((entry) => entry !== 'connect');
+import { acknowledged, refused, ScriptedPublishers, topicMissing } from './scripted-publisher';
 
 const LANES = 8;
 
@@ -119,97 +116,6 @@ describe.each(DATABASES)('the relay on %s', (database) => {
   });
 
   // J8
-  it('writes nothing during an outage, opens no transaction, and is not a message nearer to dead', async () => {
-    await f.add(...Array.from({ length: 20 }, (_, i) => message({ key: `k${i}` })));
-    const before = await f.query(`SELECT * FROM ${f.tables.message} ORDER BY id`);
-    const publishers = new ScriptedPublishers();
-    // It answers, and then no more: the first batches are sent into the outage.
-    let away = false;
-    publishers.answer = (records) => {
-      away ||= publishers.published.length === 0;
-      return records.map(() => (away ? unanswered : acknowledged));
-    };
-    publishers.connect = async () => {
-      if (away) throw new Error('ECONNREFUSED');
-    };
-    const { relay } = relays.start({ maxAttempts: 2 }, publishers);
-    await until(() => publishers.journal.filter((entry) => entry === 'connect').length >= 6);
-    const tries = publishers.journal.filter((entry) => entry === 'publish').length;
-    expect(tries).toBeLessThanOrEqual(relay.options.concurrency * 2);
-    expect(relay.status().trouble?.stage).toBe('broker');
-    expect(await f.query(`SELECT * FROM ${f.tables.message} ORDER BY id`)).toEqual(before);
-    expect(await f.count('hold')).toBe(0);
-    const session = await f.session();
-    const claim = await session.claim({ lanes: LANES, rows: 1000, bytes: 1e6 });
-    expect(claim?.messages).toHaveLength(20);
-    await session.release();
-    publishers.answer = (records) => records.map(() => acknowledged);
-    away = false;
-    await drained();
-    await until(() => relay.status().trouble === null);
-    // Once for each cause: no answer, then no connection.
-    const told = vi.mocked(Logger.prototype.error).mock.calls.map(String).filter((line) => line.includes('broker'));
-    expect(told).toHaveLength(new Set(told).size);
-    expect(told.length).toBeLessThanOrEqual(2);
-  });
-
-  it('does not call it trouble with the database when a publisher breaks its contract', async () => {
-    await f.add(message({ payload: 'x' }));
-    const publishers = new ScriptedPublishers();
-    const { answer } = publishers;
-    let faults = 0;
-    publishers.answer = (records) => {
-      if (faults++ < 2) throw new TypeError('a bug');
-      return answer(records);
-    };
-    const { relay } = relays.start({}, publishers);
-    const stages: string[] = [];
-    relay.on('failed', ({ stage }) => stages.push(stage));
-    await drained();
-    expect(new Set(stages)).toEqual(new Set(['publisher']));
-    await until(() => relay.status().trouble === null);
-    // Each faulty publisher was closed before the message was sent again.
-    expect(sends(publishers).join(' ')).toMatch(/^(create )*(publish close (create )*){2}publish published/);
-  });
-
-  it('keeps no lane while it waits for a broken publisher', async () => {
-    await f.add(message());
-    const publishers = new ScriptedPublishers();
-    publishers.answer = () => {
-      throw new TypeError('a bug');
-    };
-    const { relay } = relays.start({ concurrency: 1, retryDelay: 60_000, maxRetryDelay: 60_000 }, publishers);
-    await until(() => relay.status().trouble?.stage === 'publisher');
-    const session = await f.session();
-    expect((await session.claim({ lanes: LANES, rows: 10, bytes: 1e6 }))?.messages).toHaveLength(1);
-    await session.release();
-  });
-
-  it('closes a publisher that hangs before it sends again', async () => {
-    await f.add(message({ payload: 'x' }));
-    const publishers = new ScriptedPublishers();
-    const { reached } = publishers.hang();
-    relays.start({ publishTimeout: 50 }, publishers);
-    await reached;
-    await drained();
-    expect(sends(publishers).filter((entry) => entry !== 'create').slice(0, 3)).toEqual(['publish', 'close', 'publish']);
-  });
-
-  it('does not publish what it claimed too long ago: others may have its lanes by the time of the answer', async () => {
-    const { relay, publishers } = relays.start({ concurrency: 1, publishTimeout: 500, sessionTimeout: 2500 });
-    const lost: number[] = [];
-    relay.on('laneLost', ({ messages }) => lost.push(messages));
-    // A process that stands still between its claim and its send.
-    const end = relay.on('claimed', () => {
-      end();
-      for (const begun = performance.now(); performance.now() - begun < 1100; );
-    });
-    await f.add(message());
-    await drained();
-    expect(lost).toEqual([1]);
-    expect(publishers.tried).toHaveLength(1);
-  });
-
   it('looks less often when there has been nothing to send for a while', async () => {
     await f.add(message());
     const { relay, publishers } = relays.start({ concurrency: 1, pollInterval: 50, idlePollInterval: 60_000 }, undefined, 3_600_000);
@@ -239,6 +145,17 @@ describe.each(DATABASES)('the relay on %s', (database) => {
     await drained();
     expect(publishers.values).toEqual(['other', 'next']);
     expect(await f.count('dead')).toBe(1);
+  });
+
+  it('refuses a tombstone where the broker has none, and holds its key back as for any other', async () => {
+    await f.add(message({ key: 'a', payload: null }), message({ key: 'a', payload: 'next' }), message({ key: 'b', payload: 'other' }));
+    const publishers = new ScriptedPublishers();
+    Object.assign(publishers.factory, { capabilities: { tombstones: false } });
+    relays.start({ maxAttempts: 2 }, publishers);
+    await drained();
+    expect(publishers.values).toEqual(['other', 'next']);
+    const [dead] = await f.query<{ last_error: string }>(`SELECT last_error FROM ${f.tables.message} WHERE status = 2`);
+    expect(dead?.last_error).toContain('NO_TOMBSTONES');
   });
 
   it('tells its listeners, and the diagnostics channels, what it does', async () => {

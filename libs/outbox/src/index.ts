@@ -88,6 +88,7 @@ export { OutboxModule } from './outbox.module';
 export type { CloudEventsOptions } from './publish/cloud-events';
 export type {
   Publisher,
+  PublisherCapabilities,
   PublisherFactory,
   PublishFailure,
   PublishOptions,

@@ -117,6 +117,9 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
   if (typeof createTables !== 'boolean') throw new OutboxOptionsError('createTables must be true or false.');
   if (order !== 'commit' && order !== 'none') throw new OutboxOptionsError('order must be "commit" or "none".');
   assertWhole('maxMessageBytes', maxMessageBytes, 1);
+  if (order === 'commit' && options.publisher.capabilities?.order === false) {
+    throw new OutboxOptionsError("The publisher's broker keeps no order of the messages of a key: say so with order: 'none'.");
+  }
   return {
     publisher: options.publisher,
     tables: tableNames(options),

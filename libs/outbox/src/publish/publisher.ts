@@ -68,9 +68,18 @@ export interface RouteStatus {
   readonly trouble: { readonly message: string; readonly since: Date } | null;
 }
 
+/** What a broker cannot do. What is not said, it can. */
+export interface PublisherCapabilities {
+  /** `false`: it keeps no order of the records of a key. The module then starts with `order: 'none'` only. */
+  readonly order?: boolean;
+  /** `false`: it has no record without a value. An event whose payload is `null` is then refused, with `NO_TOMBSTONES`. */
+  readonly tombstones?: boolean;
+}
+
 /** Makes the publisher of one relay worker. */
 export interface PublisherFactory {
   (): Publisher;
+  readonly capabilities?: PublisherCapabilities;
   /**
    * Called when the process that relays starts: does what can be done ahead, such as creating topics. Rejects with an
    * `OutboxError` that is not retryable to keep the app from starting; anything else is left to `connect`.

@@ -40,7 +40,7 @@ export class WorkerPublisher {
    */
   async publish(messages: readonly ClaimedMessage[]): Promise<readonly PublishOutcome[]> {
     await this.closing;
-    const refusals = refuseDefects(messages);
+    const refusals = refuseUnfit(messages, this.factory.capabilities?.tombstones !== false);
     const sendable = messages.filter((message) => !refusals.has(message));
     if (sendable.length === 0) return messages.map((message) => refusals.get(message) ?? NO_OUTCOME);
     let outcomes: readonly PublishOutcome[];
@@ -89,7 +89,7 @@ const NO_OUTCOME: PublishOutcome = {
 };
 
 /** Refuses what cannot be sent as it is, with what comes after it in its key. */
-function refuseDefects(messages: readonly ClaimedMessage[]): ReadonlyMap<ClaimedMessage, PublishOutcome> {
+function refuseUnfit(messages: readonly ClaimedMessage[], tombstones: boolean): ReadonlyMap<ClaimedMessage, PublishOutcome> {
   const refusals = new Map<ClaimedMessage, PublishOutcome>();
   const stopped = new Set<string>();
   for (const message of messages) {
@@ -98,6 +98,9 @@ function refuseDefects(messages: readonly ClaimedMessage[]): ReadonlyMap<Claimed
     } else if (message.defect !== null) {
       stopped.add(orderKey(message));
       refusals.set(message, { status: 'refused', failure: { code: 'DEFECTIVE_ROW', message: message.defect } });
+    } else if (message.payload === null && !tombstones) {
+      stopped.add(orderKey(message));
+      refusals.set(message, { status: 'refused', failure: { code: 'NO_TOMBSTONES', message: 'The broker has no record without a value.' } });
     }
   }
   return refusals;

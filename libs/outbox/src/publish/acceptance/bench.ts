@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Publisher, PublishOutcome, PublishRecord } from '../publisher';
+import type { Publisher, PublisherCapabilities, PublishOutcome, PublishRecord } from '../publisher';
 import type { AcceptanceCase, PublisherSetup } from './setup';
 
 /** Milliseconds that a sound broker may take. */
@@ -56,10 +56,13 @@ export function caseOf(
   setup: PublisherSetup,
   name: string,
   body: (bench: Bench) => Promise<void>,
-  needs: readonly (keyof PublisherSetup)[] = [],
+  needs: readonly (keyof PublisherSetup | keyof PublisherCapabilities)[] = [],
 ): AcceptanceCase {
-  const missing = needs.filter((hook) => setup[hook] === undefined);
-  const skipped = missing.length === 0 ? null : `the setup has no ${missing.join(', ')}`;
+  const { capabilities } = setup.create;
+  const missing = needs.filter((need) =>
+    need === 'order' || need === 'tombstones' ? capabilities?.[need] === false : setup[need] === undefined,
+  );
+  const skipped = missing.length === 0 ? null : `there is no ${missing.join(', ')}`;
   return {
     name,
     skipped,

@@ -29,7 +29,7 @@ export function recordCases(setup: PublisherSetup): AcceptanceCase[] {
       const records = [
         recordFor(topic, { key: '🦊-注文', value: '{"b": 1,  "a": "\\u00e9 é 🦊"}' }),
         recordFor(topic, { key: '', value: '' }),
-        recordFor(topic, { key: ' trailing blanks  ', value: null }),
+        recordFor(topic, { key: ' trailing blanks  ', value: setup.create.capabilities?.tombstones === false ? ' ' : null }),
         recordFor(topic, { key: 'large', value: 'ä'.repeat(100_000) }),
         recordFor(topic, { headers: { id: 'x', event_type: 'e', aggregate_type: 'a', empty: '', 'x-emoji': '🦊' } }),
       ].map((record, n) => ({ ...record, timestamp: timestamp + n }));
@@ -46,7 +46,7 @@ export function recordCases(setup: PublisherSetup): AcceptanceCase[] {
       const records = numbered(topic, 1_000, 37);
       assertAll(await bench.publish(records), 'acknowledged', 1_000);
       assert.deepEqual(valuesByKey(await setup.read(topic)), valuesByKey(records));
-    }),
+    }, ['order']),
 
     caseOf(setup, 'keeps the order of each key over several batches', async (bench) => {
       const topic = await bench.topic();
@@ -56,7 +56,7 @@ export function recordCases(setup: PublisherSetup): AcceptanceCase[] {
         assertAll(await bench.publish(records.slice(from, from + 30), publisher), 'acknowledged', 30);
       }
       assert.deepEqual(valuesByKey(await setup.read(topic)), valuesByKey(records));
-    }),
+    }, ['order']),
 
     caseOf(setup, 'takes several topics, and records without a key, in one batch', async (bench) => {
       const topics = [await bench.topic(), await bench.topic(), await bench.topic(1)];

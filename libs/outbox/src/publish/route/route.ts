@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { OutboxError, OutboxOptionsError } from '../../errors';
-import type { PublisherFactory } from '../publisher';
+import type { PublisherCapabilities, PublisherFactory } from '../publisher';
 import { isTopic } from '../../event/to-message';
 import { Road } from './road';
 import { RoadState } from './road-state';
@@ -42,8 +42,15 @@ export function route(routes: readonly Route[]): PublisherFactory {
   if (names.size < routes.length) throw new OutboxOptionsError('route: each route needs a name of its own.');
   return Object.assign(
     () => new RoutedPublisher(resolved.map(({ takes, create, state }) => new Road(takes, create, state))),
-    { prepare: () => prepareAll(routes), routes: () => resolved.map(({ state }) => state.status()) },
+    { capabilities: capabilitiesOf(routes), prepare: () => prepareAll(routes), routes: () => resolved.map(({ state }) => state.status()) },
   );
+}
+
+/** What one of them cannot do, cannot be relied on. */
+function capabilitiesOf(routes: readonly Route[]): PublisherCapabilities {
+  const all = (capability: keyof PublisherCapabilities): boolean =>
+    routes.every(({ publisher }) => publisher.capabilities?.[capability] !== false);
+  return { order: all('order'), tombstones: all('tombstones') };
 }
 
 /** What one route cannot prepare keeps no other from it; of the errors, one that no other try can mend comes first. */
