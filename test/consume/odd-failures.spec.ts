@@ -30,6 +30,11 @@ const THROWN: readonly (readonly [name: string, thrown: unknown, reason: string]
   ['an error whose message is no text', Object.assign(new Error('x'), { message: { a: 1 }, stack: 5 }), '{"a":1}'],
 ];
 
+/** As one that looks into what was thrown, and finds nothing there. */
+const throwing = (): never => {
+  throw new TypeError('cannot read properties of undefined');
+};
+
 describe.each([false, true])('a handler that fails oddly, in batches: %s', (isBatch) => {
   const run = randomUUID().slice(0, 8);
   const [topic, group] = [`odd-${run}`, `odd-${run}`];
@@ -40,7 +45,7 @@ describe.each([false, true])('a handler that fails oddly, in batches: %s', (isBa
   @UseFilters(PassOn)
   class OddController {
     @EventPattern<string>(topic)
-    @IdempotentConsumer('odd', { retry: { attempts: 2, attemptsPerDelivery: 1, backoff: 1 } })
+    @IdempotentConsumer('odd', { retry: { attempts: 2, attemptsPerDelivery: 1, backoff: 1 }, isRetryable: throwing })
     async fail(@Payload() index: string): Promise<void> {
       throw THROWN[Number(index)]?.[1];
     }
@@ -50,7 +55,7 @@ describe.each([false, true])('a handler that fails oddly, in batches: %s', (isBa
   @UseFilters(PassOn)
   class OddBatchController {
     @EventPattern<string>(topic)
-    @IdempotentBatchConsumer('odd', { retry: { attempts: 2, attemptsPerDelivery: 1, backoff: 1 } })
+    @IdempotentBatchConsumer('odd', { retry: { attempts: 2, attemptsPerDelivery: 1, backoff: 1 }, isRetryable: throwing })
     async fail(@Payload() [index]: string[]): Promise<void> {
       throw THROWN[Number(index)]?.[1];
     }

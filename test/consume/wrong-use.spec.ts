@@ -1,6 +1,6 @@
 import { Controller } from '@nestjs/common';
 import { EventPattern } from '@nestjs/microservices';
-import { IdempotentBatchConsumer, IdempotentConsumer, type IdempotentRunOptions, IdempotentRunner } from 'nestjs-transactional-outbox';
+import { IdempotentBatchConsumer, IdempotentConsumer, type IdempotentRunOptions, IdempotentRunner, Transactional } from 'nestjs-transactional-outbox';
 import { describe, expect, it } from 'vitest';
 import { startApp } from '../setup/app';
 
@@ -34,6 +34,34 @@ describe('two consumers on one handler, where the inner one would take every mes
       class Derived extends Base {}
       return Derived;
     }).toThrow(misplaced);
+  });
+});
+
+describe('a handler with a transaction of its own', () => {
+  it.each(['REQUIRES_NEW', 'NOT_SUPPORTED', 'NEVER'] as const)('is refused at boot: %s', async (propagation) => {
+    @Controller()
+    class ApartController {
+      @EventPattern<string>('apart')
+      @IdempotentConsumer('apart')
+      @Transactional({ propagation })
+      async handle(): Promise<void> {}
+    }
+    await expect(startApp('sqlite', { controllers: [ApartController] })).rejects.toMatchObject({
+      code: 'OUTBOX_CONSUMER_MISPLACED',
+      message: expect.stringContaining(propagation) as unknown,
+    });
+  });
+
+  it('is let in where it joins', async () => {
+    @Controller()
+    class JoiningController {
+      @EventPattern<string>('joining')
+      @Transactional()
+      @IdempotentConsumer('joining')
+      async handle(): Promise<void> {}
+    }
+    const { close } = await startApp('sqlite', { controllers: [JoiningController] });
+    await close();
   });
 });
 

@@ -1,12 +1,16 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { ConsumerDuplicateError, ConsumerMisplacedError, OutboxOptionsError } from '../errors';
 import { type AppClass, classesOf, methodsOf } from '../transaction/app-classes';
+import { type MethodPlan, planOf } from '../transaction/method-plan';
 import { DEFAULT_DATA_SOURCE } from '../transaction/tokens';
+import type { Propagation } from '../transaction/transaction-options';
 import { CONSUMER, type ConsumerMetadata } from './consumer-metadata';
 import { HANDLER_TYPE, MESSAGE_HANDLER } from './delivery';
 
 /** Where `@nestjs/microservices`, an optional peer, keeps the patterns of a handler. */
 const PATTERN = 'microservices:pattern';
+
+const LEAVES: ReadonlySet<Propagation> = new Set(['REQUIRES_NEW', 'NOT_SUPPORTED', 'NEVER']);
 
 interface MessageHandler {
   readonly place: string;
@@ -59,10 +63,21 @@ function handlersOf(controller: AppClass): MessageHandler[] {
       throw new ConsumerMisplacedError(`${place} has @IdempotentBatchConsumer and @MessagePattern: a batch answers nobody.`);
     }
     const consumer = own ?? shared;
+    if (consumer && patterns) assertInside(place, consumer, planOf(controller.prototype as object, name)?.transaction);
     if (consumer && patterns) handlers.push({ place, consumer, patterns: patterns.map(textOf) });
   }
   if (shared && handlers.length === 0) throw misplaced(controller.name, 'has no message handler');
   return handlers;
+}
+
+/** What a handler does outside of its message's transaction is not undone with it, and done again with its next try. */
+function assertInside(place: string, { options }: ConsumerMetadata, transaction: MethodPlan['transaction']): void {
+  const leaves = transaction !== undefined && LEAVES.has(transaction.propagation);
+  if (!leaves || options.dedupe === 'redis' || transaction.dataSource !== (options.dataSource ?? DEFAULT_DATA_SOURCE)) return;
+  throw new ConsumerMisplacedError(
+    `${place} has @Transactional({ propagation: '${transaction.propagation}' }): what it does would not be one with the ` +
+      'record that it has handled the message. Leave it out, or call such a method from the handler.',
+  );
 }
 
 function assertNoConsumer(provider: AppClass): void {

@@ -153,13 +153,24 @@ export function consumerPolicy(own: IdempotentConsumerOptions, shared: ConsumeOp
   const pick = <K extends keyof ConsumeOptions>(name: K): ConsumeOptions[K] => own[name] ?? shared[name];
   return {
     retry: { ...DEFAULT_RETRY, ...shared.retry, ...own.retry },
-    isRetryable: pick('isRetryable') ?? isRetryable,
+    isRetryable: neverThrowing(pick('isRetryable') ?? isRetryable),
     onExhausted: pick('onExhausted') ?? 'dead-letter',
     concurrentCopies: pick('concurrentCopies') ?? 'wait',
     missingMessageId: pick('missingMessageId') ?? 'refuse',
     messageId: own.messageId,
     deadLetterTopic: own.deadLetterTopic,
     sequence: own.sequence,
+  };
+}
+
+/** Where the app cannot say, the error is one that may pass: the limit of attempts counts all the same. */
+function neverThrowing(decide: (error: unknown) => boolean): (error: unknown) => boolean {
+  return (error) => {
+    try {
+      return decide(error);
+    } catch {
+      return true;
+    }
   };
 }
 

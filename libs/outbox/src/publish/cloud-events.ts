@@ -41,7 +41,7 @@ function toCloudEvent(message: LoggedMessage, source: string, reserved: Readonly
   const timestamp = Math.floor(message.createdAt);
   // One that comes back from a dead-letter topic is another source's, and stays it.
   const isAlready = 'ce_specversion' in message.headers;
-  const users = Object.entries(message.headers).filter(([name]) => isAlready || !reserved.has(name));
+  const users = Object.entries(message.headers).filter(([name]) => !(isAlready ? RESERVED_HEADERS : reserved).has(name));
   const hasType = users.some(([name]) => name === 'content-type');
   const attributes: Record<keyof typeof CLOUD_EVENT_HEADERS, string | null> = {
     ce_specversion: '1.0',

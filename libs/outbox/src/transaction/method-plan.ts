@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import type { Type } from '@nestjs/common';
+import type { Propagation } from './transaction-options';
 
 /** A method as decorators see it; `never` lets any parameters in. */
 export type AnyMethod = (...args: never[]) => unknown;
@@ -10,6 +11,8 @@ type Proceed = () => unknown;
 /** What the library's decorators want of one method. It is complete once the class is. */
 export interface MethodPlan {
   around?: (instance: object, proceed: Proceed) => Promise<unknown>;
+  /** The transaction that `around` runs it in, as far as one is asked for. */
+  transaction?: { readonly dataSource: string; readonly propagation: Propagation };
   /** In the order in which they are written above the method. */
   readonly steps: MethodStep[];
 }
@@ -36,11 +39,12 @@ export function planAround(
   key: string | symbol,
   descriptor: PropertyDescriptor,
   around: NonNullable<MethodPlan['around']>,
-): void {
+): MethodPlan {
   const existing = existingPlan(target, key);
   const isOutermost = existing !== undefined && existing.wrapper === descriptor.value && !existing.plan.around;
   const plan = isOutermost ? existing.plan : wrap(target, key, descriptor);
   plan.around = around;
+  return plan;
 }
 
 /** Puts a step inside the `around` of the method, whether that was declared before or comes later. */

@@ -28,8 +28,9 @@ export function Transactional(options: TransactionalOptions = {}) {
     descriptor: TypedPropertyDescriptor<M>,
   ): void => {
     runners.declare(target, dataSource);
-    planAround(target, key, descriptor, async (instance, proceed) =>
+    const plan = planAround(target, key, descriptor, async (instance, proceed) =>
       runners.of(instance, dataSource).run(options, async () => proceed()),
     );
+    plan.transaction = { dataSource, propagation: options.propagation ?? 'REQUIRED' };
   };
 }
