@@ -5,7 +5,7 @@ import { startMessages } from './messages.js';
 import { startOverview } from './overview.js';
 
 prepareDialogs();
-startOverview();
+const refresh = startOverview();
 const me = await get('me').catch(() => ({ by: '', canReadContent: false }));
 byId('me').textContent = me.by;
-startMessages(me);
+startMessages(me, refresh);

@@ -5,8 +5,11 @@ import { byId, count, make, time } from './dom.js';
 
 const CAN = { requeue: ['dead', 'discarded'], discard: ['dead', 'held', 'pending'] };
 
-/** @param {{ canReadContent: boolean }} me */
-export function startMessages(me) {
+/**
+ * @param {{ canReadContent: boolean }} me
+ * @param {() => Promise<void>} onChange called when something was done
+ */
+export function startMessages(me, onChange) {
   /** @type {Map<string, any>} */
   const shown = new Map();
   /** @type {Set<string>} */
@@ -75,7 +78,7 @@ export function startMessages(me) {
       ? { title: `Requeue ${which}?`, text: 'It is sent again, in its old place among what still waits of its key. What the key has sent meanwhile stands before it.', yes: 'Requeue' }
       : { title: `Discard ${which}?`, text: 'It is not sent. It stays in the log with your name and reason, and can be requeued.', yes: 'Discard', danger: true };
     if (!(await act(what, `messages/${name}`, { ids }, (result) => told(name, result)))) return false;
-    await find();
+    await Promise.all([find(), onChange()]);
     byId('messages').focus();
     return true;
   }

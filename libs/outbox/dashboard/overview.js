@@ -6,6 +6,7 @@ import { age, brief, byId, count, draw, make, table, time } from './dom.js';
 
 const EVERY_MS = 2000;
 
+/** @returns {() => Promise<void>} what looks at once */
 export function startOverview() {
   const backlog = chart(byId('backlog-chart'), [{ name: 'waiting', kind: 'one', area: true }, { name: 'dead', kind: 'bad' }]);
   const rates = chart(byId('rates-chart'), [{ name: 'in', kind: 'two' }, { name: 'out', kind: 'one' }]);
@@ -58,6 +59,7 @@ export function startOverview() {
     setTimeout(again, EVERY_MS);
   };
   again();
+  return refresh;
 }
 
 /** @param {any} stats */
