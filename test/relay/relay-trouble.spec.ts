@@ -1,8 +1,9 @@
 import { Logger } from '@nestjs/common';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { DATABASES } from '../setup/databases';
-import { message, StoreFixture } from '../store/fixture';
-import { Relays, until } from './fixture';
+import { message } from '../store/fixture';
+import { until } from './fixture';
+import { RelayStage } from './relay-stage';
 import { acknowledged, ScriptedPublishers, unanswered } from './scripted-publisher';
 
 /** What was done besides connecting, which each worker does when it likes. */
@@ -11,28 +12,11 @@ const sends = ({ journal }: ScriptedPublishers): string[] => journal.filter((ent
 const LANES = 8;
 
 describe.each(DATABASES)('a relay in trouble on %s', (database) => {
-  let f: StoreFixture;
-  let relays: Relays;
-  beforeAll(async () => {
-    f = await StoreFixture.open(database, LANES);
-    relays = new Relays(f);
-  });
-  beforeEach(() => {
-    vi.spyOn(Logger.prototype, 'error').mockReturnValue();
-    vi.spyOn(Logger.prototype, 'log').mockReturnValue();
-  });
-  afterEach(async () => {
-    await relays.stopAll();
-    await f.clear();
-    vi.restoreAllMocks();
-  });
-  afterAll(() => f.close());
-
-  const drained = () => until(async () => (await f.count('pending')) + (await f.count('held')) === 0);
+  const stage = RelayStage.use(database, LANES);
 
   it('writes nothing during an outage, opens no transaction, and is not a message nearer to dead', async () => {
-    await f.add(...Array.from({ length: 20 }, (_, i) => message({ key: `k${i}` })));
-    const before = await f.query(`SELECT * FROM ${f.tables.message} ORDER BY id`);
+    await stage.f.add(...Array.from({ length: 20 }, (_, i) => message({ key: `k${i}` })));
+    const before = await stage.f.query(`SELECT * FROM ${stage.f.tables.message} ORDER BY id`);
     const publishers = new ScriptedPublishers();
     // It answers, and then no more: the first batches are sent into the outage.
     let away = false;
@@ -43,20 +27,20 @@ describe.each(DATABASES)('a relay in trouble on %s', (database) => {
     publishers.connect = async () => {
       if (away) throw new Error('ECONNREFUSED');
     };
-    const { relay } = relays.start({ maxAttempts: 2 }, publishers);
+    const { relay } = stage.relays.start({ maxAttempts: 2 }, publishers);
     await until(() => publishers.journal.filter((entry) => entry === 'connect').length >= 6);
     const tries = publishers.journal.filter((entry) => entry === 'publish').length;
     expect(tries).toBeLessThanOrEqual(relay.options.concurrency * 2);
     expect(relay.status().trouble?.stage).toBe('broker');
-    expect(await f.query(`SELECT * FROM ${f.tables.message} ORDER BY id`)).toEqual(before);
-    expect(await f.count('hold')).toBe(0);
-    const session = await f.session();
+    expect(await stage.f.query(`SELECT * FROM ${stage.f.tables.message} ORDER BY id`)).toEqual(before);
+    expect(await stage.f.count('hold')).toBe(0);
+    const session = await stage.f.session();
     const claim = await session.claim({ lanes: LANES, rows: 1000, bytes: 1e6 });
     expect(claim?.messages).toHaveLength(20);
     await session.release();
     publishers.answer = (records) => records.map(() => acknowledged);
     away = false;
-    await drained();
+    await stage.drained();
     await until(() => relay.status().trouble === null);
     // Once for each cause: no answer, then no connection.
     const told = vi.mocked(Logger.prototype.error).mock.calls.map(String).filter((line) => line.includes('broker'));
@@ -65,7 +49,7 @@ describe.each(DATABASES)('a relay in trouble on %s', (database) => {
   });
 
   it('does not call it trouble with the database when a publisher breaks its contract', async () => {
-    await f.add(message({ payload: 'x' }));
+    await stage.f.add(message({ payload: 'x' }));
     const publishers = new ScriptedPublishers();
     const { answer } = publishers;
     let faults = 0;
@@ -73,10 +57,10 @@ describe.each(DATABASES)('a relay in trouble on %s', (database) => {
       if (faults++ < 2) throw new TypeError('a bug');
       return answer(records);
     };
-    const { relay } = relays.start({}, publishers);
+    const { relay } = stage.relays.start({}, publishers);
     const stages: string[] = [];
     relay.on('failed', ({ stage }) => stages.push(stage));
-    await drained();
+    await stage.drained();
     expect(new Set(stages)).toEqual(new Set(['publisher']));
     await until(() => relay.status().trouble === null);
     // Each faulty publisher was closed before the message was sent again.
@@ -84,30 +68,30 @@ describe.each(DATABASES)('a relay in trouble on %s', (database) => {
   });
 
   it('keeps no lane while it waits for a broken publisher', async () => {
-    await f.add(message());
+    await stage.f.add(message());
     const publishers = new ScriptedPublishers();
     publishers.answer = () => {
       throw new TypeError('a bug');
     };
-    const { relay } = relays.start({ concurrency: 1, retryDelay: 60_000, maxRetryDelay: 60_000 }, publishers);
+    const { relay } = stage.relays.start({ concurrency: 1, retryDelay: 60_000, maxRetryDelay: 60_000 }, publishers);
     await until(() => relay.status().trouble?.stage === 'publisher');
-    const session = await f.session();
+    const session = await stage.f.session();
     expect((await session.claim({ lanes: LANES, rows: 10, bytes: 1e6 }))?.messages).toHaveLength(1);
     await session.release();
   });
 
   it('closes a publisher that hangs before it sends again', async () => {
-    await f.add(message({ payload: 'x' }));
+    await stage.f.add(message({ payload: 'x' }));
     const publishers = new ScriptedPublishers();
     const { reached } = publishers.hang();
-    relays.start({ publishTimeout: 50 }, publishers);
+    stage.relays.start({ publishTimeout: 50 }, publishers);
     await reached;
-    await drained();
+    await stage.drained();
     expect(sends(publishers).filter((entry) => entry !== 'create').slice(0, 3)).toEqual(['publish', 'close', 'publish']);
   });
 
   it('does not publish what it claimed too long ago: others may have its lanes by the time of the answer', async () => {
-    const { relay, publishers } = relays.start({ concurrency: 1, publishTimeout: 500, sessionTimeout: 2500 });
+    const { relay, publishers } = stage.relays.start({ concurrency: 1, publishTimeout: 500, sessionTimeout: 2500 });
     const lost: number[] = [];
     relay.on('laneLost', ({ messages }) => lost.push(messages));
     // A process that stands still between its claim and its send.
@@ -115,8 +99,8 @@ describe.each(DATABASES)('a relay in trouble on %s', (database) => {
       end();
       for (const begun = performance.now(); performance.now() - begun < 1100; );
     });
-    await f.add(message());
-    await drained();
+    await stage.f.add(message());
+    await stage.drained();
     expect(lost).toEqual([1]);
     expect(publishers.tried).toHaveLength(1);
   });

@@ -46,7 +46,7 @@ export class NotesFixture {
       f.app = await startApp(database, {
         entities: [Note],
         providers: [Notes],
-        dataSource: { poolSize: 4, subscribers: [Listener], cache: true },
+        dataSource: { poolSize: 5, subscribers: [Listener], cache: true },
       });
       f.notes = f.app.app.get(Notes);
     });
@@ -75,8 +75,11 @@ export class NotesFixture {
       await holder.release();
     }
   };
+  /** Rows and events must tell the same story. */
   expectWritten = async (...ids: number[]): Promise<void> => {
     expect(await this.notes.rows()).toEqual(ids);
     expect((await this.app.logged()).map((event) => (event as { id: number }).id).toSorted((a, b) => a - b)).toEqual(ids);
+    const pending = (await this.app.dataSource.query('SELECT COUNT(*) AS n FROM outbox_pending')) as { n: number | string }[];
+    expect(Number(pending[0]?.n)).toBe(ids.length);
   };
 }

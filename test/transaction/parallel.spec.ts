@@ -1,32 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startApp, type TestApp } from '../setup/app';
+import { describe, expect, it } from 'vitest';
 import { DATABASES } from '../setup/databases';
-import { Note, Notes, NoteWritten } from '../setup/notes';
+import { NoteWritten } from '../setup/notes';
+import { NotesFixture } from './notes-fixture';
 
 const sleep = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 describe.each(DATABASES)('events of work in parallel on %s', (database) => {
-  let app: TestApp;
-  let notes: Notes;
-
-  beforeAll(async () => {
-    app = await startApp(database, { entities: [Note], providers: [Notes], dataSource: { poolSize: 5 } });
-    notes = app.app.get(Notes);
-  });
-  afterAll(() => app.close());
-  beforeEach(async () => {
-    for (const table of ['note', 'outbox_message', 'outbox_pending']) await app.dataSource.query(`DELETE FROM ${table}`);
-  });
-
-  /** Rows and events must tell the same story. */
-  async function expectWritten(...ids: number[]): Promise<void> {
-    expect(await notes.rows()).toEqual(ids);
-    expect((await app.logged()).map((payload) => (payload as { id: number }).id).toSorted((a, b) => a - b)).toEqual(ids);
-    const pending = (await app.dataSource.query('SELECT COUNT(*) AS n FROM outbox_pending')) as { n: number | string }[];
-    expect(Number(pending[0]?.n)).toBe(ids.length);
-  }
-  const run = <T>(work: () => Promise<T>): Promise<T> => notes.transactions.run({}, work);
-  const nested = <T>(work: () => Promise<T>): Promise<T> => notes.transactions.run({ propagation: 'NESTED' }, work);
+  const f = NotesFixture.use(database);
+  const { run, nested, expectWritten } = f;
   const failing = (error: Error, work: () => Promise<unknown> = async () => undefined) => async (): Promise<never> => {
     await work();
     throw error;
@@ -35,7 +16,7 @@ describe.each(DATABASES)('events of work in parallel on %s', (database) => {
   describe('work in parallel', () => {
     it('is part of the transaction', async () => {
       await run(async () => {
-        await Promise.all([1, 2, 3, 4, 5].map((id) => notes.write(id)));
+        await Promise.all([1, 2, 3, 4, 5].map((id) => f.notes.write(id)));
       });
       await expectWritten(1, 2, 3, 4, 5);
     });
@@ -45,8 +26,8 @@ describe.each(DATABASES)('events of work in parallel on %s', (database) => {
       const late: Promise<unknown>[] = [];
       await expect(
         run(async () => {
-          late.push(sleep(30).then(() => notes.write(3)));
-          await Promise.all([notes.write(1), failing(new Error('no'))(), late[0]]);
+          late.push(sleep(30).then(() => f.notes.write(3)));
+          await Promise.all([f.notes.write(1), failing(new Error('no'))(), late[0]]);
         }),
       ).rejects.toThrow('no');
       const [outcome] = await Promise.allSettled(late);
@@ -57,8 +38,8 @@ describe.each(DATABASES)('events of work in parallel on %s', (database) => {
     it('that outlives the commit is refused, not written elsewhere', async () => {
       let late: Promise<unknown> = Promise.resolve();
       await run(async () => {
-        await notes.write(1);
-        late = sleep(30).then(() => notes.write(2));
+        await f.notes.write(1);
+        late = sleep(30).then(() => f.notes.write(2));
         late.catch(() => undefined);
       });
       await expect(late).rejects.toMatchObject({ code: 'OUTBOX_TRANSACTION_CLOSED' });
@@ -69,12 +50,12 @@ describe.each(DATABASES)('events of work in parallel on %s', (database) => {
       const outcomes = await run(() =>
         Promise.allSettled([
           nested(async () => {
-            await notes.write(1);
+            await f.notes.write(1);
             await sleep(20);
             throw new Error('part');
           }),
-          sleep(10).then(() => notes.write(2)),
-          sleep(10).then(() => nested(() => notes.write(3))),
+          sleep(10).then(() => f.notes.write(2)),
+          sleep(10).then(() => nested(() => f.notes.write(3))),
         ]),
       );
       expect(outcomes.slice(1)).toEqual([
@@ -86,7 +67,7 @@ describe.each(DATABASES)('events of work in parallel on %s', (database) => {
 
     it('of two savepoints begun in the same moment is refused too', async () => {
       const outcomes = await run(() =>
-        Promise.allSettled([nested(() => notes.write(1)), nested(() => notes.write(2))]),
+        Promise.allSettled([nested(() => f.notes.write(1)), nested(() => f.notes.write(2))]),
       );
       expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
       await expectWritten(1);
@@ -96,12 +77,12 @@ describe.each(DATABASES)('events of work in parallel on %s', (database) => {
       let late: Promise<unknown> = Promise.resolve();
       await run(async () => {
         await nested(async () => {
-          late = sleep(20).then(() => notes.write(1));
+          late = sleep(20).then(() => f.notes.write(1));
           late.catch(() => undefined);
           throw new Error('part');
         }).catch(() => undefined);
         await sleep(40);
-        await notes.write(2);
+        await f.notes.write(2);
       });
       await expect(late).rejects.toMatchObject({ code: 'OUTBOX_TRANSACTION_CLOSED' });
       await expectWritten(2);
@@ -111,9 +92,9 @@ describe.each(DATABASES)('events of work in parallel on %s', (database) => {
   describe('a method that is not awaited', () => {
     const bare = (id: number, pause = 0): Promise<void> =>
       run(async () => {
-        await notes.repository.insert({ id });
+        await f.notes.repository.insert({ id });
         await sleep(pause);
-        notes.outbox.emit(NoteWritten.of(id));
+        f.notes.outbox.emit(NoteWritten.of(id));
       });
     const silently = (promise: Promise<unknown>): Promise<void> => promise.then(() => undefined, () => undefined);
 
@@ -144,7 +125,7 @@ describe.each(DATABASES)('events of work in parallel on %s', (database) => {
     it('undoes the savepoint that ends before it', async () => {
       const left: Promise<void>[] = [];
       await run(async () => {
-        await notes.write(1);
+        await f.notes.write(1);
         await expect(
           nested(async () => {
             left.push(silently(bare(2)));
