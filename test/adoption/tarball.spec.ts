@@ -41,13 +41,14 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the tarball', () => {
-  it('holds what was built of each source, the entries, README and licence, and nothing else', () => {
+  it('holds what was built of each source, the page, the entries, README and licence, and nothing else', () => {
     const sources = filesIn(join(LIBRARY, 'src')).filter((file) => !file.endsWith('.spec.ts'));
     const built = sources.flatMap((file) => ['.js', '.js.map', '.d.ts'].map((end) => `dist/${file.slice(0, -3)}${end}`));
     const entries = Object.keys(manifest.exports).filter((entry) => !['.', './package.json'].includes(entry));
     const stubs = entries.flatMap((entry) => ['.js', '.d.ts'].map((end) => `${entry.slice(2)}${end}`));
+    const page = filesIn(join(LIBRARY, 'dashboard')).flatMap((file) => (file === 'tsconfig.json' ? [] : [`dashboard/${file}`]));
 
-    expect(files).toEqual(['LICENSE', 'README.md', 'package.json', ...built, ...stubs].sort());
+    expect(files).toEqual(['LICENSE', 'README.md', 'package.json', ...built, ...page, ...stubs].sort());
     expect(text('LICENSE')).toMatch(/^MIT License\n\nCopyright \(c\) \d+ the nestjs-transactional-outbox authors\n/);
   });
 
