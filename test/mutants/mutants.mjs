@@ -107,7 +107,7 @@ export const mutants = [
       equal: 'NOT KILLED FOR SURE: the relay must be frozen in the very moment in which a head of megabytes fills its socket, which the test reaches on a slow machine only',
     }],
     ['the session keeps its isolation level', "'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED',", '', {
-      equal: 'the level is asserted at each new session; a server whose default is another is refused then, in test/relay/takeover.spec.ts as far as it sets one',
+      equal: 'it is the default here; where it is not, the session is refused when it is opened, since its level is asserted',
     }],
   ]),
   ...of('store/mysql.dialect.ts', [...LOCKS, ...SIDES, ...TAKEOVER], [

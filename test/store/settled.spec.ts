@@ -94,7 +94,8 @@ describe.each(DATABASES)('what becomes of a message on %s', (database) => {
   });
 
   it('is an error when the message is in no state', async () => {
-    await f.add(...Array.from({ length: 6 }, (_, i) => message({ key: `k${i}` })));
+    const messages = Array.from({ length: 6 }, (_, i) => message({ key: `k${i}` }));
+    await f.add(...messages);
     const [first] = await f.query<{ id: string }>(`SELECT ${f.store.dialect.idText('MIN(id)')} AS id FROM ${f.tables.message}`);
     await f.query(`DELETE FROM ${f.tables.pending} WHERE id = ${first?.id}`);
     await f.sendAll();
@@ -104,6 +105,7 @@ describe.each(DATABASES)('what becomes of a message on %s', (database) => {
     expect(found.lost).toEqual([first?.id]);
     expect(await findLost(f.dataSource, f.store.dialect, LANES, found.next ?? '', 1000)).toEqual({ lost: [], next: null });
     expect((await statuses()).filter((status) => status === 0)).toHaveLength(1);
+    expect([...(await f.store.statesOf(f.dataSource, ids(messages))).values()]).toEqual(['lost', ...Array.from({ length: 5 }, () => 'sent')]);
   });
 
   it('is forgotten when somebody has deleted its row, and no lane is stuck behind it', async () => {
