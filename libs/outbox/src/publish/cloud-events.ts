@@ -3,7 +3,7 @@ import { CLOUD_EVENT_HEADERS } from '../event/cloud-event-headers';
 import { RESERVED_HEADERS } from '../event/headers';
 import type { LoggedMessage } from '../event/message';
 import type { PublishRecord } from './publisher';
-import type { WireFormat } from './wire-record';
+import { recordOf, type WireFormat } from './wire-record';
 
 export interface CloudEventsOptions {
   /** What the events come from, as a URI or a reference, such as `/orders` or `https://example.com/orders`. */
@@ -38,7 +38,6 @@ export function cloudEventFormat(options: CloudEventsOptions): WireFormat {
 }
 
 function toCloudEvent(message: LoggedMessage, source: string, reserved: ReadonlySet<string>): PublishRecord {
-  const timestamp = Math.floor(message.createdAt);
   // One that comes back from a dead-letter topic is another source's, and stays it.
   const isAlready = 'ce_specversion' in message.headers;
   const users = Object.entries(message.headers).filter(([name]) => !(isAlready ? RESERVED_HEADERS : reserved).has(name));
@@ -48,7 +47,7 @@ function toCloudEvent(message: LoggedMessage, source: string, reserved: Readonly
     ce_id: message.messageId,
     ce_source: source,
     ce_type: message.type,
-    ce_time: new Date(timestamp).toISOString(),
+    ce_time: new Date(Math.floor(message.createdAt)).toISOString(),
     ce_subject: message.aggregateId,
     ce_aggregatetype: message.aggregateType,
     ce_tenantid: message.tenantId,
@@ -64,13 +63,5 @@ function toCloudEvent(message: LoggedMessage, source: string, reserved: Readonly
     // For consumers that know Kafka's traces and not those of CloudEvents.
     ['traceparent', message.traceparent],
   ];
-  const present = [...own, ...users].filter((header): header is [string, string] => header[1] !== null);
-  return {
-    messageId: message.messageId,
-    topic: message.topic,
-    key: message.key,
-    value: message.payload,
-    headers: Object.fromEntries(present),
-    timestamp,
-  };
+  return recordOf(message, [...own, ...users]);
 }

@@ -18,7 +18,12 @@ export function toWireRecord(message: LoggedMessage): PublishRecord {
   ];
   // Emitting refuses such a name; a row that others wrote may have one, and consumers could not tell the two apart.
   const users = Object.entries(message.headers).filter(([name]) => !RESERVED_HEADERS.has(name));
-  const present = [...own, ...users].filter((header): header is [string, string] => header[1] !== null);
+  return recordOf(message, [...own, ...users]);
+}
+
+/** A message's record with these headers, without those that have no value. */
+export function recordOf(message: LoggedMessage, headers: readonly (readonly [string, string | null])[]): PublishRecord {
+  const present = headers.filter((header): header is [string, string] => header[1] !== null);
   return {
     messageId: message.messageId,
     topic: message.topic,

@@ -2,6 +2,7 @@ import type { ChangingSql } from './connection';
 import type { Dialect, Sql } from './dialect';
 import { hasKey, type Key } from './key-deletes';
 import { type HoldPlace, placeName, TOPIC_HOLD_KEY } from './order-key';
+import { partsOf } from './parts-of';
 
 /** Rows of one statement that names each with its values. */
 const ROWS_PER_STATEMENT = 500;
@@ -33,7 +34,7 @@ export interface HeldRow {
 export async function holdAll(sql: ChangingSql, dialect: Dialect, holds: readonly NewHold[]): Promise<void> {
   const { tables, bind, nowPlusMs, replaceHold } = dialect;
   const byPlace = [...new Map(holds.map((hold) => [placeName(hold.place), hold])).values()];
-  for (const part of partsOf(byPlace)) {
+  for (const part of partsOf(byPlace, ROWS_PER_STATEMENT)) {
     await sql.query(
       bind(
         `INSERT INTO ${tables.hold} (lane, topic, message_key, retry_at, state) VALUES ` +
@@ -46,7 +47,7 @@ export async function holdAll(sql: ChangingSql, dialect: Dialect, holds: readonl
 
 /** Puts messages behind their holds. They have been taken from where they were. */
 export async function moveToHeld(sql: ChangingSql, dialect: Dialect, rows: readonly HeldRow[]): Promise<void> {
-  for (const part of partsOf(rows)) {
+  for (const part of partsOf(rows, ROWS_PER_STATEMENT)) {
     await sql.query(
       dialect.bind(
         `INSERT INTO ${dialect.tables.held} (lane, topic, message_key, id, bytes) VALUES ` +
@@ -60,7 +61,7 @@ export async function moveToHeld(sql: ChangingSql, dialect: Dialect, rows: reado
 /** Takes messages from behind their holds, and tells how many were there. */
 export async function removeHeld(sql: ChangingSql, dialect: Dialect, rows: readonly HeldRow[]): Promise<number> {
   let removed = 0;
-  for (const part of partsOf(rows)) {
+  for (const part of partsOf(rows, ROWS_PER_STATEMENT)) {
     const { sql: statement, parameters } = dialect.deleteByKey(
       'held',
       part.map(({ id, place }) => [place.lane, place.topic, place.key, id]),
@@ -73,7 +74,7 @@ export async function removeHeld(sql: ChangingSql, dialect: Dialect, rows: reado
 /** Ends the holds that nothing waits behind any more, and makes the others due. */
 export async function releaseHolds(sql: ChangingSql, dialect: Dialect, places: readonly HoldPlace[]): Promise<void> {
   const { bind, now, tables, deleteByKey, updateByKey } = dialect;
-  for (const part of partsOf(places)) {
+  for (const part of partsOf(places, ROWS_PER_STATEMENT)) {
     // A look of its own: as a condition of the DELETE, MySQL would lock what it looks at.
     const waited = await waitedFor(sql, dialect, part);
     const [ended, due] = [part.filter((place) => !waited.has(place)), part.filter((place) => waited.has(place))];
@@ -107,7 +108,7 @@ export async function endHolds(sql: ChangingSql, dialect: Dialect, places: reado
   const states = await readHolds(sql, dialect, places.map((place) => ({ ...place, key: TOPIC_HOLD_KEY })));
   const isPaused = (place: HoldPlace): boolean => states.get(placeName({ ...place, key: TOPIC_HOLD_KEY })) === 'paused';
   for (const [state, group] of [['paused', places.filter(isPaused)], ['retry', places.filter((place) => !isPaused(place))]] as const) {
-    for (const part of partsOf(group)) {
+    for (const part of partsOf(group, ROWS_PER_STATEMENT)) {
       const which = hasKey('hold', part.map(toKey));
       await sql.query(bind(`${updateByKey(tables.hold)} SET state = '${state}' WHERE ${which.sql}`), which.parameters);
     }
@@ -118,7 +119,7 @@ export async function endHolds(sql: ChangingSql, dialect: Dialect, places: reado
 /** Those of the places at which there is a hold, by name, and why. */
 export async function readHolds(sql: Sql, dialect: Dialect, places: readonly HoldPlace[]): Promise<ReadonlyMap<string, HoldState>> {
   const states = new Map<string, HoldState>();
-  for (const part of partsOf([...new Map(places.map((place) => [placeName(place), place])).values()])) {
+  for (const part of partsOf([...new Map(places.map((place) => [placeName(place), place])).values()], ROWS_PER_STATEMENT)) {
     const which = hasKey('hold', part.map(toKey));
     const rows = (await sql.query(
       dialect.bind(`SELECT t.lane AS lane, t.topic AS topic, t.message_key AS message_key, t.state AS state FROM ${dialect.tables.hold} t WHERE ${which.sql}`),
@@ -131,8 +132,4 @@ export async function readHolds(sql: Sql, dialect: Dialect, places: readonly Hol
 
 function toKey({ lane, topic, key }: HoldPlace): Key {
   return [lane, topic, key];
-}
-
-function* partsOf<T>(items: readonly T[]): Generator<readonly T[]> {
-  for (let start = 0; start < items.length; start += ROWS_PER_STATEMENT) yield items.slice(start, start + ROWS_PER_STATEMENT);
 }

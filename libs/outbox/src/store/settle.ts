@@ -4,6 +4,7 @@ import type { Dialect } from './dialect';
 import { type HeldRow, holdAll, moveToHeld, type NewHold, releaseHolds, removeHeld } from './hold';
 import { idIn } from './key-deletes';
 import { type HoldPlace, holdKey, placeName, placeOf } from './order-key';
+import { partsOf } from './parts-of';
 import type { Waiters } from './read-heads';
 import type { Ref } from './refs';
 
@@ -97,7 +98,7 @@ async function removePending(sql: ChangingSql, dialect: Dialect, refs: readonly 
 /** The attempt is counted where everybody can see it. */
 async function markRetried(sql: ChangingSql, dialect: Dialect, retried: Settlement['retried']): Promise<void> {
   const { nowPlusMs } = dialect;
-  for (const part of partsOf(retried)) {
+  for (const part of partsOf(retried, ROWS_PER_STATEMENT)) {
     await updateLog(sql, dialect, part, {
       change: `next_retry_at = CASE id ${part.map(({ message }) => `WHEN ${message.id} THEN ${nowPlusMs}`).join(' ')} END`,
       parameters: part.map(({ delayMs }) => delayMs),
@@ -106,7 +107,7 @@ async function markRetried(sql: ChangingSql, dialect: Dialect, retried: Settleme
 }
 
 async function park(sql: ChangingSql, dialect: Dialect, parked: readonly ParkedMessage[]): Promise<void> {
-  for (const part of partsOf(parked)) {
+  for (const part of partsOf(parked, ROWS_PER_STATEMENT)) {
     await updateLog(sql, dialect, part, { change: 'status = 2, next_retry_at = NULL', parameters: [] });
     await sql.query(
       dialect.bind(
@@ -151,8 +152,4 @@ function toRef(message: ClaimedMessage): Ref {
 
 function toHeldRow({ id, bytes }: ClaimedMessage, place: HoldPlace): HeldRow {
   return { id, bytes, place };
-}
-
-function* partsOf<T>(items: readonly T[]): Generator<readonly T[]> {
-  for (let start = 0; start < items.length; start += ROWS_PER_STATEMENT) yield items.slice(start, start + ROWS_PER_STATEMENT);
 }
