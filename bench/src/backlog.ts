@@ -18,7 +18,7 @@ export const benchBacklog: Bench = (options) =>
       const writer = await openWriter(database);
       const relay = await RelayProcess.open({ database, brokers, client: options.client, relay: { settle: options.settle } });
       const drain = async (messages: number): Promise<number> => {
-        const milliseconds = await relay.drain(messages);
+        const { milliseconds } = await relay.drain(messages);
         await relay.stop();
         return rate(messages, milliseconds);
       };

@@ -23,9 +23,9 @@ export const benchDrain: Bench = (options) =>
       const once = async (messages: number, textbookMessages: number) => {
         const rawPerSecond = rate(messages, await sendMany(raw, topic, messages));
         await fill(writer, type, messages);
-        const drainedIn = await relay.drain(messages);
-        const perSecond = rate(messages, drainedIn);
-        const sweptPerSecond = rate(messages, drainedIn + (await untilSwept(sql)));
+        const { milliseconds, claimMs, publishMs, settleMs, cores } = await relay.drain(messages);
+        const perSecond = rate(messages, milliseconds);
+        const sweptPerSecond = rate(messages, milliseconds + (await untilSwept(sql)));
         await relay.stop();
         const textbookPerSecond = rate(textbookMessages, await drainByTheBook(sql, raw, topic, textbookMessages));
         return {
@@ -36,6 +36,10 @@ export const benchDrain: Bench = (options) =>
           timesTextbook: perSecond / textbookPerSecond,
           sweptPerSecond,
           sweptRatioToRaw: sweptPerSecond / rawPerSecond,
+          claimMs,
+          publishMs,
+          settleMs,
+          relayCores: cores,
         };
       };
       try {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Kafka, logLevel, Partitioners } from 'kafkajs';
 import type { ClientName } from './arguments.js';
 import { keyOf, payloadOf } from './event.js';
@@ -70,11 +71,23 @@ export async function withTopic<T>(brokers: readonly string[], work: (topic: str
   const topic = `bench-${randomUUID()}`;
   try {
     await admin.createTopics({ topics: [{ topic, numPartitions: PARTITIONS }], waitForLeaders: true });
-    // A broker that has just started first makes the topic of the consumer groups: not while something is measured.
-    await admin.fetchOffsets({ groupId: topic, topics: [topic] });
+    await untilGroupsAreReady(() => admin.fetchOffsets({ groupId: topic, topics: [topic] }));
     return await work(topic);
   } finally {
     await admin.deleteTopics({ topics: [topic] }).catch(() => undefined);
     await admin.disconnect();
+  }
+}
+
+/** A broker that has just started first makes the topic of the consumer groups: not while something is measured. */
+async function untilGroupsAreReady(ask: () => Promise<unknown>): Promise<void> {
+  for (let tries = 50; ; tries--) {
+    try {
+      await ask();
+      return;
+    } catch (error) {
+      if (tries === 0) throw error;
+      await sleep(100);
+    }
   }
 }

@@ -14,16 +14,40 @@ let polling: NodeJS.Timeout | undefined;
 let begun: number | undefined;
 let left = 0;
 let claims: number[] = [];
+/** Milliseconds of all batches, and the processor's. */
+let stages = { claim: 0, publish: 0, settle: 0 };
+let batches = 0;
+let cpu = process.cpuUsage();
 
 relay.on('claimed', ({ durationMs }) => {
+  if (begun === undefined) cpu = process.cpuUsage();
   begun ??= performance.now() - durationMs;
   claims.push(durationMs);
+  stages.claim += durationMs;
 });
-relay.on('settled', ({ sent }) => {
+relay.on('published', ({ durationMs }) => {
+  stages.publish += durationMs;
+});
+relay.on('settled', ({ sent, durationMs }) => {
+  stages.settle += durationMs;
+  batches += 1;
   if (left <= 0) return;
   left -= sent.length;
-  if (left <= 0) report({ type: 'drained', milliseconds: performance.now() - (begun ?? Number.NaN) });
+  if (left <= 0) report(drained(performance.now() - (begun ?? Number.NaN)));
 });
+
+function drained(milliseconds: number): RelayReport {
+  const { user, system } = process.cpuUsage(cpu);
+  const { claim, publish, settle } = stages;
+  return {
+    type: 'drained',
+    milliseconds,
+    claimMs: claim / batches,
+    publishMs: publish / batches,
+    settleMs: settle / batches,
+    cores: (user + system) / 1000 / milliseconds,
+  };
+}
 
 process.on('message', (task: RelayTask) => void perform(task));
 process.once('disconnect', () => process.exit());
@@ -33,6 +57,8 @@ async function perform(task: RelayTask): Promise<void> {
   switch (task.type) {
     case 'start':
       begun = undefined;
+      stages = { claim: 0, publish: 0, settle: 0 };
+      batches = 0;
       left = task.count;
       relay.start();
       // As the module does it for a relay that is enabled.

@@ -19,9 +19,19 @@ export type RelayTask =
   | { readonly type: 'purge' }
   | { readonly type: 'end' };
 
+/** Milliseconds from the first claim to the last settlement, and, of a batch on average, in each stage. */
+export interface Drained {
+  readonly milliseconds: number;
+  readonly claimMs: number;
+  readonly publishMs: number;
+  readonly settleMs: number;
+  /** Processor cores that the relay's process used. */
+  readonly cores: number;
+}
+
 export type RelayReport =
   | { readonly type: 'ready' }
-  | { readonly type: 'drained'; readonly milliseconds: number }
+  | ({ readonly type: 'drained' } & Drained)
   | { readonly type: 'stopped' }
   | { readonly type: 'purged' }
   | { readonly type: 'seen'; readonly claims: readonly number[]; readonly rss: number };
@@ -48,11 +58,11 @@ export class RelayProcess {
     this.tell({ type: 'start', count });
   }
 
-  /** Relays so many messages: milliseconds from the first claim to the last settlement. */
-  async drain(count: number): Promise<number> {
+  /** Relays so many messages. */
+  async drain(count: number): Promise<Drained> {
     const drained = this.expect('drained');
     this.start(count);
-    return (await drained).milliseconds;
+    return drained;
   }
 
   async stop(): Promise<void> {

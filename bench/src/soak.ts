@@ -44,7 +44,7 @@ export const benchSoak: Bench = (options) =>
       };
       try {
         await fill(app, type, sample);
-        const drainPerSecond = rate(sample, await relay.drain(sample));
+        const drainPerSecond = rate(sample, (await relay.drain(sample)).milliseconds);
         const eventsPerSecond = options.rate ?? Math.max(EVENTS, drainPerSecond * SHARE);
         await relay.look();
         const writing = atSteadyRate(eventsPerSecond / EVENTS, () => !end.signal.aborted, emit);

@@ -31,8 +31,8 @@ async function age(f: StoreFixture, days: number, where = '1 = 1'): Promise<void
   const at = f.store.dialect.nowPlusMs;
   const ago = -days * DAY;
   await f.query(
-    `UPDATE ${f.tables.message} SET created_at = ${at}, updated_at = ${at}, sent_at = CASE WHEN status = 1 THEN ${at} END WHERE ${where}`,
-    [ago, ago, ago],
+    `UPDATE ${f.tables.message} SET created_at = ${at}, updated_at = ${at} WHERE ${where}`,
+    [ago, ago],
   );
 }
 
@@ -136,7 +136,7 @@ describe.each(DATABASES)('retention on %s', (database) => {
     expect(app.get(SchedulerRegistry).getIntervals()).toContain('outbox-cleaner');
     await app.get(TransactionRunner).run(async () => app.get(Outbox).emit([NoteWritten.of(1), NoteWritten.of(2)]));
     const { nowPlusMs, bind } = f.store.dialect;
-    await dataSource.query(bind(`UPDATE outbox_message SET status = 1, created_at = ${nowPlusMs}, sent_at = ${nowPlusMs} WHERE payload LIKE '%1%'`), [-8 * DAY, -8 * DAY]);
+    await dataSource.query(bind(`UPDATE outbox_message SET status = 1, created_at = ${nowPlusMs}, updated_at = ${nowPlusMs} WHERE payload LIKE '%1%'`), [-8 * DAY, -8 * DAY]);
     const left = async () => ((await dataSource.query('SELECT id FROM outbox_message')) as unknown[]).length;
     await until(async () => (await left()) === 1);
     await close();

@@ -85,16 +85,19 @@ class Bisection {
   }
 
   private settle(index: number, outcome: PublishOutcome): void {
+    if (outcome.status === 'acknowledged') {
+      this.outcomes[index] = outcome;
+      return;
+    }
     const order = orderOf(this.record(index));
     // Of several refused records of one key only the first is at fault; the others were right to wait.
     const earlier = order === null || outcome.status !== 'refused' ? undefined : this.failed.get(order);
     this.outcomes[index] = earlier === undefined ? outcome : behind(earlier);
-    if (order !== null && outcome.status !== 'acknowledged' && !this.failed.has(order)) {
-      this.failed.set(order, outcome.status);
-    }
+    if (order !== null && !this.failed.has(order)) this.failed.set(order, outcome.status);
   }
 
   private isBehind(index: number): boolean {
+    if (this.failed.size === 0) return false;
     const order = orderOf(this.record(index));
     const failed = order === null ? undefined : this.failed.get(order);
     if (failed === undefined) return false;

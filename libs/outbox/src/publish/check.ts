@@ -16,8 +16,10 @@ export function refusalOf(record: PublishRecord): Refused | null {
   if (!Number.isSafeInteger(record.timestamp) || record.timestamp < 0) {
     return refused('INVALID_TIMESTAMP', `${record.timestamp} is not a time in milliseconds since 1970`);
   }
-  const bad = Object.entries(record.headers).find(([, value]) => typeof value !== 'string');
-  return bad === undefined ? null : refused('INVALID_RECORD', `the header ${JSON.stringify(bad[0])} is not text`);
+  for (const name in record.headers) {
+    if (typeof record.headers[name] !== 'string') return refused('INVALID_RECORD', `the header ${JSON.stringify(name)} is not text`);
+  }
+  return null;
 }
 
 function isText(value: unknown): boolean {

@@ -63,5 +63,6 @@ function toCloudEvent(message: LoggedMessage, source: string, reserved: Readonly
     // For consumers that know Kafka's traces and not those of CloudEvents.
     ['traceparent', message.traceparent],
   ];
-  return recordOf(message, [...own, ...users]);
+  const present = own.filter((header): header is readonly [string, string] => header[1] !== null);
+  return recordOf(message, [...present, ...users]);
 }

@@ -59,6 +59,7 @@ export class Relay {
     this.sweeper = new Sweeper({
       store,
       mode: options.settle,
+      isIdle: () => this.workers.every((worker) => worker.isIdle),
       open: () => sessions.openConnection(),
       onLost: (ids) => this.listeners.emit('lost', () => ({ ids })),
       onFailure: (error) => this.failed('database', error),

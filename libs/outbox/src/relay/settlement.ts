@@ -52,6 +52,11 @@ export function toSettlement(
 
   for (const [index, message] of messages.entries()) {
     const outcome = outcomes[index];
+    // Of what is stopped, which is seldom anything, the name of a key is not asked for.
+    if (outcome?.status === 'acknowledged' && stopped.size === 0) {
+      sent.push(message);
+      continue;
+    }
     const key = orderKey(message);
     if (outcome?.status === 'acknowledged' && !stopped.has(key)) {
       sent.push(message);

@@ -7,12 +7,16 @@ import { type SettleMode, sweep } from '../store/sweep';
 const DELAY = 1000;
 /** Milliseconds between looks for what other processes have left behind. */
 const IDLE_DELAY = 10_000;
+/** For so much of the time that it has worked it rests while the relay is idle. */
+const IDLE_REST = 0.25;
 /** Ids of the log that one look checks for lost messages. */
 const CHECKED = 2000;
 
 export interface SweeperHost {
   readonly store: OutboxStore;
   readonly mode: SettleMode;
+  /** Whether the relay has nothing to do. */
+  isIdle(): boolean;
   open(): Promise<Connection>;
   onLost(ids: readonly string[]): void;
   onFailure(error: unknown): void;
@@ -77,11 +81,13 @@ export class Sweeper {
     }
   }
 
-  /** Rests for as long as it has worked: the relay goes first. */
+  /** Rests for as long as it has worked, so that the relay goes first; less while that is idle. */
   private async step(connection: Connection): Promise<number> {
+    const { store, mode } = this.host;
     const begun = performance.now();
-    const swept = await inTransaction(connection, () => sweep(connection, this.host.store.dialect, this.host.mode));
-    if (swept > 0) await new Promise((resolve) => setTimeout(resolve, performance.now() - begun));
+    const swept = await inTransaction(connection, () => sweep(connection, store.dialect, mode));
+    const worked = performance.now() - begun;
+    if (swept > 0) await new Promise((resolve) => setTimeout(resolve, this.host.isIdle() ? worked * IDLE_REST : worked));
     return swept;
   }
 

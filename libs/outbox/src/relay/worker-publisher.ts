@@ -41,7 +41,7 @@ export class WorkerPublisher {
   async publish(messages: readonly ClaimedMessage[]): Promise<readonly PublishOutcome[]> {
     await this.closing;
     const refusals = refuseUnfit(messages, this.factory.capabilities?.tombstones !== false);
-    const sendable = messages.filter((message) => !refusals.has(message));
+    const sendable = refusals.size === 0 ? messages : messages.filter((message) => !refusals.has(message));
     if (sendable.length === 0) return messages.map((message) => refusals.get(message) ?? NO_OUTCOME);
     let outcomes: readonly PublishOutcome[];
     this.busy = true;
@@ -57,6 +57,7 @@ export class WorkerPublisher {
     } finally {
       this.busy = false;
     }
+    if (sendable === messages) return messages.map((_, index) => outcomes[index] ?? NO_OUTCOME);
     const bySendable = new Map(sendable.map((message, index) => [message, outcomes[index]]));
     return messages.map((message) => refusals.get(message) ?? bySendable.get(message) ?? NO_OUTCOME);
   }
@@ -93,7 +94,7 @@ function refuseUnfit(messages: readonly ClaimedMessage[], tombstones: boolean): 
   const refusals = new Map<ClaimedMessage, PublishOutcome>();
   const stopped = new Set<string>();
   for (const message of messages) {
-    if (stopped.has(orderKey(message))) {
+    if (stopped.size > 0 && stopped.has(orderKey(message))) {
       refusals.set(message, { status: 'unknown', failure: { code: 'BEHIND_REFUSED', message: 'not sent' } });
     } else if (message.defect !== null) {
       stopped.add(orderKey(message));

@@ -1,4 +1,4 @@
-import { ORDER_BUCKETS, type TableNames } from './tables';
+import { ORDER_BUCKETS, SENT_AT, type TableNames } from './tables';
 
 /** Keys compare byte for byte: utf8mb4_bin takes 'a' and 'a ' for the same. */
 export function collationOf(name: 'mysql' | 'mariadb', noPad: boolean): string {
@@ -15,6 +15,7 @@ export function createTables(collation: string, noPad: boolean, tables: TableNam
     `CREATE TABLE IF NOT EXISTS ${tables.message} (
       id BIGINT NOT NULL AUTO_INCREMENT,
       ${messageColumns(topic)},
+      sent_at DATETIME(6) GENERATED ALWAYS AS (${SENT_AT}) VIRTUAL,
       PRIMARY KEY (id),
       UNIQUE KEY uq_message_id (message_id)
     ) ${engine}`,
@@ -54,6 +55,7 @@ export function createTables(collation: string, noPad: boolean, tables: TableNam
     `CREATE TABLE IF NOT EXISTS ${tables.history} (
       id BIGINT NOT NULL,
       ${messageColumns(topic)},
+      sent_at DATETIME(6) NULL,
       archived_at DATETIME(6) NOT NULL,
       PRIMARY KEY (id)
     ) ${engine}`,
@@ -62,7 +64,7 @@ export function createTables(collation: string, noPad: boolean, tables: TableNam
   ];
 }
 
-/** The columns of a message in the log and in the history, but for the id. */
+/** The columns of a message in the log and in the history, but for the id and the time when it was sent. */
 function messageColumns(topic: string): string {
   return `message_id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
       aggregate_type VARCHAR(249) NOT NULL,
@@ -81,8 +83,7 @@ function messageColumns(topic: string): string {
       next_retry_at DATETIME(6) NULL,
       last_error TEXT NULL,
       created_at DATETIME(6) NOT NULL,
-      updated_at DATETIME(6) NOT NULL,
-      sent_at DATETIME(6) NULL`;
+      updated_at DATETIME(6) NOT NULL`;
 }
 
 /** Fills a table of numbers, unless it has rows: another number of lanes must not be mixed in. */

@@ -12,7 +12,7 @@ import {
   type Sql,
 } from './dialect';
 import { hasKey, type Key, type KeyedTable, type Statement } from './key-deletes';
-import type { TableNames } from './tables';
+import { SENT_AT, type TableNames } from './tables';
 
 /** How long a copy of a message waits for another, in terms of lock_timeout. As long as InnoDB waits by default. */
 const WAIT = `'50s'`;
@@ -228,7 +228,7 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
       last_error TEXT NULL,
       created_at TIMESTAMP(6) NOT NULL,
       updated_at TIMESTAMP(6) NOT NULL,
-      sent_at TIMESTAMP(6) NULL
+      sent_at TIMESTAMP(6) GENERATED ALWAYS AS (${SENT_AT}) STORED
     )`,
     `CREATE TABLE IF NOT EXISTS ${tables.pending} (
       lane SMALLINT NOT NULL, id BIGINT NOT NULL, bytes INT NOT NULL, PRIMARY KEY (lane, id)

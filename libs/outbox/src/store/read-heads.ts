@@ -32,6 +32,7 @@ export async function readHeads(
   const found = await readRefs(sql, dialect, lanes, limits);
   const { messages, orphans } = await readMessages(sql, dialect, found.refs);
   const holds = await holdsOf(sql, dialect, found, messages);
+  if (holds.size === 0) return { messages, waiters: { followers: [], orphans } };
   const free: ClaimedMessage[] = [];
   const followers: Follower[] = [];
   for (const message of messages) {

@@ -39,7 +39,7 @@ const MAX_NOTE_LENGTH = 2000;
 export async function requeue(connection: Connection, store: OutboxStore, ids: readonly string[], from: ReadonlySet<MessageState>): Promise<Repaired> {
   return repair(connection, store, ids, from, async (rows) => {
     const { dialect } = store;
-    await update(connection, dialect, rows, { change: 'status = 0, retry_count = 0, next_retry_at = NULL, sent_at = NULL', parameters: [] });
+    await update(connection, dialect, rows, { change: 'status = 0, retry_count = 0, next_retry_at = NULL', parameters: [] });
     const holds = await readHolds(connection, dialect, rows.map(keyPlace));
     const isHeld = (row: Row): boolean => holds.has(placeName(keyPlace(row)));
     await moveToHeld(connection, dialect, rows.filter(isHeld).map((row) => heldRow(row, keyPlace(row))));

@@ -9,7 +9,7 @@ import {
   type Sql,
 } from './dialect';
 import { hasKey, type Key, type KeyedTable, type Statement } from './key-deletes';
-import type { TableNames } from './tables';
+import { SENT_AT, type TableNames } from './tables';
 
 const NOW = `strftime('%Y-%m-%d %H:%M:%f', 'now')`;
 const ROW = `(${MESSAGE_COLUMNS.map(() => '?').join(', ')}, ${NOW}, ${NOW})`;
@@ -126,7 +126,7 @@ export function sqliteDialect(names: TableNames): Dialect {
   };
 }
 
-/** The columns of a message in the log and in the history, but for the id. */
+/** The columns of a message in the log and in the history, but for the id and the time when it was sent. */
 const MESSAGE_TABLE_COLUMNS = `message_id TEXT NOT NULL,
   aggregate_type TEXT NOT NULL,
   aggregate_id TEXT NOT NULL,
@@ -144,14 +144,14 @@ const MESSAGE_TABLE_COLUMNS = `message_id TEXT NOT NULL,
   next_retry_at TEXT NULL,
   last_error TEXT NULL,
   created_at TEXT NOT NULL,
-  updated_at TEXT NOT NULL,
-  sent_at TEXT NULL`;
+  updated_at TEXT NOT NULL`;
 
 function createTables(tables: TableNames, names: TableNames, lanes: number): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${tables.message} (
       id INTEGER PRIMARY KEY AUTOINCREMENT,
       ${MESSAGE_TABLE_COLUMNS},
+      sent_at TEXT GENERATED ALWAYS AS (${SENT_AT}) VIRTUAL,
       UNIQUE (message_id)
     )`,
     `CREATE TABLE IF NOT EXISTS ${tables.pending} (
@@ -189,6 +189,7 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
     `CREATE TABLE IF NOT EXISTS ${tables.history} (
       id INTEGER PRIMARY KEY,
       ${MESSAGE_TABLE_COLUMNS},
+      sent_at TEXT NULL,
       archived_at TEXT NOT NULL
     )`,
     `INSERT INTO ${tables.lane} (lane) SELECT column1 FROM (VALUES ${numberRows(lanes)})

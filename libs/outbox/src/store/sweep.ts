@@ -19,7 +19,7 @@ const BATCHES = 4;
  * @returns how many messages; 0 when there is nothing left
  */
 export async function sweep(sql: ChangingSql, dialect: Dialect, mode: SettleMode): Promise<number> {
-  const { tables, bind, idText, now, deleteByKey, updateByKey, forUpdateSkipLocked } = dialect;
+  const { tables, bind, idText, deleteByKey, updateByKey, forUpdateSkipLocked } = dialect;
   const batches = (await sql.query(
     `SELECT ${idText('s.id')} AS batch, s.ids AS ids FROM ${tables.settled} s ORDER BY s.id LIMIT ${BATCHES} ${forUpdateSkipLocked}`,
   )) as { batch: string; ids: string }[];
@@ -33,8 +33,8 @@ export async function sweep(sql: ChangingSql, dialect: Dialect, mode: SettleMode
       await sql.query(bind(statement), parameters);
     } else {
       await sql.query(
-        `${updateByKey(tables.message)} SET status = 1, updated_at = ${now}, next_retry_at = NULL,
-         sent_at = (SELECT s.settled_at FROM ${tables.settled} s WHERE s.id = ${batch})
+        `${updateByKey(tables.message)} SET status = 1, next_retry_at = NULL,
+         updated_at = (SELECT s.settled_at FROM ${tables.settled} s WHERE s.id = ${batch})
          WHERE ${idIn('t.id', ids)} AND t.status = 0`,
       );
     }

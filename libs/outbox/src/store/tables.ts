@@ -49,6 +49,12 @@ export const DEFAULT_LANES = 64;
 /** Locks that spread writers who keep commit order. Every writer must use the same number. */
 export const ORDER_BUCKETS = 1024;
 
+/**
+ * When a message was sent, from columns that have a value from the start. A column of its own that is filled in later
+ * makes each row longer, for which InnoDB divides its pages: marking takes two to four times as long.
+ */
+export const SENT_AT = 'CASE WHEN status = 1 THEN updated_at END';
+
 /** What the migration and the module must agree on. */
 export interface SchemaOptions {
   /** Other names for the tables: letters, digits and underscores, at most 50. */

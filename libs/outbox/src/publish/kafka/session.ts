@@ -26,14 +26,14 @@ export function placesOf(
   records: readonly PublishRecord[],
   partitionOf: (position: number) => number | undefined,
 ): (Place | null)[] {
-  const counts = new Map<string, number>();
+  const topics = new Map<string, { readonly unit: string; count: number }[]>();
   return records.map(({ topic }, position) => {
     const partition = partitionOf(position);
     if (partition === undefined) return null;
-    const unit = unitOf(topic, partition);
-    const index = counts.get(unit) ?? 0;
-    counts.set(unit, index + 1);
-    return { partition, unit, index };
+    let units = topics.get(topic);
+    if (units === undefined) topics.set(topic, (units = []));
+    const unit = (units[partition] ??= { unit: unitOf(topic, partition), count: 0 });
+    return { partition, unit: unit.unit, index: unit.count++ };
   });
 }
 

@@ -5,7 +5,7 @@ export function toMessage(record: PublishRecord): Message {
   return {
     key: record.key,
     value: record.value,
-    headers: { ...record.headers },
+    headers: record.headers,
     timestamp: String(record.timestamp),
   };
 }
