@@ -83,6 +83,26 @@ describe.each(SERVERS)('npx outbox on %s', (database) => {
     expect(await outbox('--tables', '{"message":"other"}', 'status')).toMatchObject({ code: 1, err: expect.stringContaining('outboxMigrations()') as unknown });
   });
 
+  it('is a doctor, whose exit code says whether there is a fault', async () => {
+    const well = await outbox('doctor', '--lanes', '8');
+    expect([well.code, well.err]).toEqual([0, '']);
+    expect(well.out).toMatch(/^ +check +seen\nok +server\.version +\S+ \d/);
+    expect(well.out).toMatch(/0 fault, 0 warning, 0 unknown, \d+ ok$/);
+    const ill = await outbox('doctor', '--lanes', '9', '--json');
+    expect(ill.code).toBe(1);
+    expect(JSON.parse(ill.out)).toMatchObject({ healthy: false, findings: expect.arrayContaining([expect.objectContaining({ check: 'tables.lanes', verdict: 'fault' })]) as unknown });
+    // Where every other command gives up, it says what is missing.
+    const none = await outbox('--tables', '{"message":"other"}', 'doctor');
+    expect(none.code).toBe(1);
+    expect(none.out).toMatch(/FAULT +tables\.present +missing[^\n]* other\n/);
+    expect(none.out).toMatch(/What to do:\nFAULT tables\.present: Add outboxMigrations\(\)/);
+    const brokers = process.env['OUTBOX_KAFKA_BROKERS'] ?? '';
+    const kafka = await outbox('doctor', '--brokers', brokers, '--topics', 'no-such-topic');
+    expect(kafka.code).toBe(1);
+    expect(kafka.out).toContain('there is no topic no-such-topic');
+    expect(await outbox('doctor', '--lanes', '0')).toMatchObject({ code: 2, err: expect.stringContaining('lanes must be') as unknown });
+  });
+
   it('takes the data source of the app, and prints the tables', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'outbox-cli-'));
     try {

@@ -1,8 +1,9 @@
-import type { PublisherFactory } from 'nestjs-transactional-outbox';
+import { Kafka, logLevel } from 'kafkajs';
+import { diagnoseOutbox, type Finding, type PublisherFactory } from 'nestjs-transactional-outbox';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../consume/until';
 import { type OwnCluster, startOwnCluster } from '../services/index.mjs';
-import type { DatabaseName } from '../setup/databases';
+import { type DatabaseName, freshDataSource } from '../setup/databases';
 import { Flow } from './flow';
 import { KafkaBroker } from './kafka-broker';
 
@@ -19,6 +20,14 @@ export interface ClusterCandidate {
   readonly hurts?: readonly (typeof HURTS)[number][];
   /** Whether too few replicas are tried too. Default: true. */
   readonly replicas?: boolean;
+}
+
+/** What the doctor says of the replicas of topics. */
+async function replicasOf(brokers: string[], topics: readonly string[]): Promise<Finding | undefined> {
+  const { dataSource, close } = await freshDataSource('sqlite');
+  const { findings } = await diagnoseOutbox(dataSource, { topics, kafka: new Kafka({ clientId: 'doctor', brokers, logLevel: logLevel.NOTHING }) });
+  await close();
+  return findings.find(({ check }) => check === 'topics.replicas');
 }
 
 /** A relay under flow, and the brokers under it in trouble: what any publisher has to pass. One cluster for all of them. */
@@ -76,6 +85,12 @@ export function describeClusterFaults(candidates: readonly ClusterCandidate[]): 
       it.runIf(replicas)('takes too few replicas for an outage of the topic: no attempt is counted, and others go on', async () => {
         const strict = await onlooker.createTopic({ partitions: 2, replicas: cluster.nodes, minInSync: 2 });
         const loose = await onlooker.createTopic({ partitions: 2, replicas: cluster.nodes });
+        const sound = await onlooker.createTopic({ partitions: 1, replicas: [1, ...cluster.nodes], minInSync: 2 });
+        expect(await replicasOf(addresses(), [sound])).toMatchObject({ verdict: 'ok' });
+        const doubtful = await replicasOf(addresses(), [strict, loose]);
+        expect(doubtful?.verdict).toBe('warning');
+        expect(doubtful?.seen).toContain(`${strict} takes nothing while any of its 2 replicas is away`);
+        expect(doubtful?.seen).toContain(`${loose} has min.insync.replicas=1`);
         // One lane, and more wait in it for the strict topic than a worker takes at once.
         flow = await Flow.start(database, create(addresses()), [strict, loose], { lanes: 1, relay: { maxAttempts: 1, batchSize: 16 } });
         flow.go();
@@ -88,6 +103,7 @@ export function describeClusterFaults(candidates: readonly ClusterCandidate[]): 
         // It waits for as long as too few are there, and is tried again from time to time.
         await until('the topic is known to be in trouble', () => relay.status().unavailableTopics.some(({ error }) => error.includes('NOT_ENOUGH_REPLICAS')));
         expect(relay.status().unavailableTopics).toMatchObject([{ topic: strict }]);
+        expect(await replicasOf(cluster.addresses, [strict])).toMatchObject({ verdict: 'fault', seen: expect.stringContaining(`${strict} takes nothing now`) as unknown });
         expect(await flow.count('outbox_message', 'retry_count > 0 OR last_error IS NOT NULL')).toBe(0);
         expect(await flow.count('outbox_pending') + (await flow.count('outbox_held'))).toBeGreaterThan(0);
         await cluster.broker(leader).restart();

@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { getRepositoryToken } from '@nestjs/typeorm';
 import type { Repository } from 'typeorm';
 import { describe, expect, it } from 'vitest';
+import { checksOf } from '../../libs/outbox/src/operate/doctor/checks';
+import { CHECK_IDS } from '../../libs/outbox/src/operate/doctor/finding';
 import { bootstrap, broker, OrdersService, Stock } from './example';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -47,6 +49,13 @@ describe('the documents', () => {
     const links = [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target]) => target ?? '');
     const broken = links.filter((target) => !existsSync(join(root, dirname(document), target)));
     expect(broken).toEqual([]);
+  });
+
+  it('list every check of the doctor, and no other', () => {
+    const listed = [...read('docs/operating.md').matchAll(/^\| `([a-z-]+\.[a-z-]+)` \|/gm)].map(([, id]) => id);
+    expect(listed).toEqual(CHECK_IDS);
+    const made = (['mysql', 'mariadb', 'postgres', 'sqlite'] as const).flatMap((name) => checksOf(name).map(({ id }) => id));
+    expect(CHECK_IDS.filter((id) => !/^(topics|brokers)\./.test(id)).toSorted()).toEqual([...new Set(made)].toSorted());
   });
 
   it('list every error code, and no other', () => {

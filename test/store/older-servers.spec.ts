@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { diagnoseOutbox } from 'nestjs-transactional-outbox';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Relays, until } from '../relay/fixture';
 import { ScriptedPublishers } from '../relay/scripted-publisher';
@@ -41,6 +42,17 @@ describe.each(SERVERS)('$release', ({ release, database, laneLocks }) => {
     expect(row?.version).toContain(release.split('-')[1]);
     expect(f.store.dialect.laneLocks).toBe(laneLocks);
     await f.close();
+  });
+
+  it('is found well by the doctor', async () => {
+    const f = await StoreFixture.open(database);
+    const { findings, healthy } = await diagnoseOutbox(f.dataSource);
+    await f.close();
+    expect(healthy).toBe(true);
+    // By default MySQL 5.7 takes statements of 4 MiB.
+    const wrong = findings.filter(({ verdict }) => verdict !== 'ok').map(({ check, verdict }) => [check, verdict]);
+    expect(wrong).toEqual(release === 'mysql-5.7' ? [['server.packet', 'warning']] : []);
+    expect(findings[0]?.seen).toContain(laneLocks === 'named-locks' ? 'it has no SKIP LOCKED' : 'with SKIP LOCKED');
   });
 
   // What has no SKIP LOCKED locks lanes by name; those of a relay whose connection dies must be free too.

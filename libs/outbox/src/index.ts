@@ -80,6 +80,8 @@ export type { Operator } from './operate/audit';
 export type { Pass, PassOutcome, PurgeReport } from './operate/cleaner';
 export type { DeadLetter, NotReplayable } from './operate/dead-letter-record';
 export { type DeadLetterPage, DeadLetters, type LetterPlace, type ReplayResult } from './operate/dead-letters';
+export { type Diagnosis, diagnoseOutbox, type DiagnosisOptions } from './operate/doctor/diagnose';
+export type { CheckId, Finding, Verdict } from './operate/doctor/finding';
 export type { KafkaClient } from './operate/kafka-topic';
 export { type ActOptions, type ActResult, OutboxAdmin, type OutboxStats, type Target } from './operate/outbox-admin';
 export type { RetentionOptions } from './operate/retention-options';

@@ -1,9 +1,11 @@
 import { Command, CommanderError, Option } from 'commander';
 import { OperationInvalidError, OutboxOptionsError } from '../errors';
 import { deadLetterCommands } from './dead-letter-commands';
+import type { Source } from './data-source';
+import { doctorCommand, openPatient } from './doctor-command';
 import { Failure } from './failure';
 import { messageCommands } from './message-commands';
-import type { Source } from './operator';
+import { openOperator } from './operator';
 import type { Output } from './print';
 import { runner } from './run';
 import { tableCommands } from './table-commands';
@@ -28,10 +30,11 @@ export async function runCommand(args: readonly string[], output: Output): Promi
     const isAside = given.dataSource !== undefined && program.getOptionValueSource('url') === 'env';
     return isAside || url === undefined ? given : { ...given, url };
   };
-  const run = runner(settings, output);
+  const run = runner(openOperator, settings, output);
   messageCommands(program, run);
   tableCommands(program, run, output);
   deadLetterCommands(program, run);
+  doctorCommand(program, runner(openPatient, settings, output));
   for (const command of program.commands.flatMap((each) => [each, ...each.commands])) command.copyInheritedSettings(program);
   try {
     await program.parseAsync([...args], { from: 'user' });

@@ -12,7 +12,16 @@ interface KafkaAdmin {
   disconnect(): Promise<void>;
   listTopics(): Promise<string[]>;
   fetchTopicOffsets(topic: string): Promise<{ partition: number; low: string; high: string }[]>;
+  fetchTopicMetadata(options: { topics: string[] }): Promise<{ topics: KafkaTopicMetadata[] }>;
+  describeConfigs(configs: { resources: { type: number; name: string; configNames?: string[] }[]; includeSynonyms: boolean }): Promise<{
+    resources: { resourceName: string; configEntries: { configName: string; configValue: string }[] }[];
+  }>;
   deleteGroups(groupIds: string[]): Promise<unknown>;
+}
+
+interface KafkaTopicMetadata {
+  readonly name: string;
+  readonly partitions: readonly { readonly partitionId: number; readonly leader: number; readonly replicas: readonly number[]; readonly isr: readonly number[] }[];
 }
 
 interface KafkaReader {
@@ -111,7 +120,7 @@ export async function readTopic(kafka: KafkaClient, topic: string, ranges: Range
   return positions;
 }
 
-async function withAdmin<T>(kafka: KafkaClient, work: (admin: KafkaAdmin) => Promise<T>): Promise<T> {
+export async function withAdmin<T>(kafka: KafkaClient, work: (admin: KafkaAdmin) => Promise<T>): Promise<T> {
   const admin = kafka.admin();
   await admin.connect();
   try {

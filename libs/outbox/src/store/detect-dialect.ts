@@ -17,32 +17,39 @@ const NO_PAD = { mysql: [8, 0, 17], mariadb: [10, 2, 3] } as const;
 /** Oldest versions with JSON_TABLE. */
 const JSON_TABLE = { mysql: [8, 0, 4], mariadb: [10, 6, 0] } as const;
 
+/** What answers, which need not be what the driver is named after. */
+export interface Server {
+  readonly name: Dialect['name'];
+  /** As it says itself; empty for SQLite. */
+  readonly version: string;
+}
+
 /**
- * The dialect of the server that answers, which need not be the one that the driver is named after.
+ * The dialect of the server that answers.
  *
  * @throws DatabaseUnsupportedError
  */
 export async function detectDialect(options: DataSource['options'], sql: Sql, names: TableNames): Promise<Dialect> {
+  const server = await readServer(options, sql);
+  for (const trouble of [versionTrouble(server), await charsetTrouble(server, sql)]) {
+    if (trouble !== null) throw new DatabaseUnsupportedError(trouble);
+  }
+  return dialectOf(server, options, names);
+}
+
+/** @throws DatabaseUnsupportedError */
+export async function readServer(options: DataSource['options'], sql: Sql): Promise<Server> {
   switch (options.type) {
     case 'mysql':
     case 'mariadb': {
-      const version = await serverVersion(sql, 'SELECT VERSION() AS version');
-      const name = /mariadb/i.test(version) ? 'mariadb' : 'mysql';
-      assertVersion(name, version);
-      await assertCharset(sql);
-      const capabilities = {
-        skipLocked: isAtLeast(version, SKIP_LOCKED[name]),
-        noPad: isAtLeast(version, NO_PAD[name]),
-        jsonTable: isAtLeast(version, JSON_TABLE[name]),
-      };
-      return mysqlDialect(name, names, capabilities);
+      const version = await valueOf(sql, 'SELECT VERSION() AS version');
+      return { name: /mariadb/i.test(version) ? 'mariadb' : 'mysql', version };
     }
     case 'postgres':
-      assertVersion('postgres', await serverVersion(sql, 'SHOW server_version'));
-      return postgresDialect(names, options.schema);
+      return { name: 'postgres', version: await valueOf(sql, 'SHOW server_version') };
     case 'better-sqlite3':
     case 'sqljs':
-      return sqliteDialect(names);
+      return { name: 'sqlite', version: '' };
     default:
       throw new DatabaseUnsupportedError(
         `The outbox works with MySQL, MariaDB, PostgreSQL and, in one process, SQLite, not with "${options.type}".`,
@@ -50,27 +57,39 @@ export async function detectDialect(options: DataSource['options'], sql: Sql, na
   }
 }
 
-async function serverVersion(sql: Sql, query: string): Promise<string> {
+export function dialectOf({ name, version }: Server, options: DataSource['options'], names: TableNames): Dialect {
+  if (name === 'sqlite') return sqliteDialect(names);
+  if (name === 'postgres') return postgresDialect(names, options.type === 'postgres' ? options.schema : undefined);
+  return mysqlDialect(name, names, {
+    skipLocked: isAtLeast(version, SKIP_LOCKED[name]),
+    noPad: isAtLeast(version, NO_PAD[name]),
+    jsonTable: isAtLeast(version, JSON_TABLE[name]),
+  });
+}
+
+/** What is wrong with the server's version; `null` when nothing is. */
+export function versionTrouble({ name, version }: Server): string | null {
+  if (name === 'sqlite' || isAtLeast(version, OLDEST[name])) return null;
+  return `The outbox needs ${name} ${OLDEST[name].join('.')} or later; the server says ${version}.`;
+}
+
+/**
+ * What is wrong with the connection's character set; `null` when nothing is. With another one the driver damages what is
+ * beyond it, such as emoji, or the server refuses it row by row.
+ */
+export async function charsetTrouble({ name }: Server, sql: Sql): Promise<string | null> {
+  if (name !== 'mysql' && name !== 'mariadb') return null;
+  const charset = await valueOf(sql, 'SELECT @@SESSION.character_set_client AS charset');
+  if (charset === 'utf8mb4') return null;
+  return (
+    `The connection's character set is ${charset}, which cannot carry every text. Set charset: 'utf8mb4_unicode_ci' on ` +
+    'the data source, or leave charset out.'
+  );
+}
+
+async function valueOf(sql: Sql, query: string): Promise<string> {
   const rows = (await sql.query(query)) as Record<string, string>[];
   return Object.values(rows[0] ?? {})[0] ?? '';
-}
-
-/** With another one the driver damages what is beyond it, such as emoji, or the server refuses it row by row. */
-async function assertCharset(sql: Sql): Promise<void> {
-  const rows = (await sql.query('SELECT @@SESSION.character_set_client AS charset')) as { charset: string }[];
-  const charset = rows[0]?.charset;
-  if (charset === 'utf8mb4') return;
-  throw new DatabaseUnsupportedError(
-    `The connection's character set is ${charset}, which cannot carry every text. Set charset: 'utf8mb4_unicode_ci' on ` +
-      'the data source, or leave charset out.',
-  );
-}
-
-function assertVersion(name: keyof typeof OLDEST, version: string): void {
-  if (isAtLeast(version, OLDEST[name])) return;
-  throw new DatabaseUnsupportedError(
-    `The outbox needs ${name} ${OLDEST[name].join('.')} or later; the server says ${version}.`,
-  );
 }
 
 function isAtLeast(version: string, least: Version): boolean {

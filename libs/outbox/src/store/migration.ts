@@ -3,6 +3,9 @@ import { detectDialect } from './detect-dialect';
 import type { Dialect, Sql } from './dialect';
 import { laneCount, type SchemaOptions, tableNames } from './tables';
 
+/** The names by which TypeORM remembers the outbox's migrations. */
+export const OUTBOX_MIGRATIONS = ['CreateOutboxTables1764547200000'] as const;
+
 /**
  * The migrations that make the outbox's tables, for the `migrations` of a TypeORM data source:
  *
@@ -18,9 +21,8 @@ export function outboxMigrations(options: SchemaOptions = {}): (new () => Migrat
   const names = tableNames(options);
   const lanes = laneCount(options);
 
-  // The name and the number at its end are what TypeORM remembers a migration by.
   class CreateOutboxTables1764547200000 implements MigrationInterface {
-    readonly name = 'CreateOutboxTables1764547200000';
+    readonly name = OUTBOX_MIGRATIONS[0];
 
     async up(queryRunner: QueryRunner): Promise<void> {
       await createTables(queryRunner, await detectDialect(queryRunner.connection.options, queryRunner, names), lanes);

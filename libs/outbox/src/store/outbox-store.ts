@@ -12,7 +12,7 @@ export type Order = 'commit' | 'none';
 
 /** A statement stays below the smallest common packet limits and parameter counts. */
 const MAX_ROWS = 500;
-const MAX_BYTES = 4 * 1024 * 1024;
+export const MAX_STATEMENT_BYTES = 4 * 1024 * 1024;
 
 /** What the outbox counts of itself. */
 export interface Backlog {
@@ -178,7 +178,7 @@ function* chunks(messages: readonly NewMessage[]): Generator<NewMessage[]> {
   let chunk: NewMessage[] = [];
   let bytes = 0;
   for (const message of messages) {
-    if (chunk.length > 0 && (chunk.length === MAX_ROWS || bytes + message.bytes > MAX_BYTES)) {
+    if (chunk.length > 0 && (chunk.length === MAX_ROWS || bytes + message.bytes > MAX_STATEMENT_BYTES)) {
       yield chunk;
       chunk = [];
       bytes = 0;

@@ -1,0 +1,71 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { DataSource, type DataSourceOptions } from 'typeorm';
+import type { TableNames } from '../store/tables';
+import { Failure } from './failure';
+
+/** How the command line finds the database. */
+export interface Source {
+  readonly dataSource?: string;
+  readonly url?: string;
+  readonly tables?: string;
+}
+
+/** The database that is meant, open. The schema is left alone, whatever the data source says. */
+export async function openDataSource(source: Source): Promise<DataSource> {
+  return connect(await findDataSource(source));
+}
+
+/** Other names of the tables, as `--tables` gives them. */
+export function tablesOf({ tables: json }: Source): Partial<TableNames> {
+  if (json === undefined) return {};
+  try {
+    return JSON.parse(json) as Partial<TableNames>;
+  } catch (cause) {
+    throw new Failure(`--tables must be JSON, such as '{"message":"my_outbox"}'.`, 2, { cause });
+  }
+}
+
+async function findDataSource({ dataSource: file, url }: Source): Promise<DataSource> {
+  if (file !== undefined && url !== undefined) throw new Failure('Give --data-source or --url, not both.', 2);
+  if (file !== undefined) return fromFile(file);
+  if (url === undefined) throw new Failure('Which database? Give --data-source <file>, --url <url> or the environment variable DATABASE_URL.', 2);
+  return new DataSource(optionsOf(url));
+}
+
+async function fromFile(file: string): Promise<DataSource> {
+  const path = resolve(file);
+  if (!existsSync(path)) throw new Failure(`There is no file ${path}.`, 2);
+  let module: Record<string, unknown>;
+  try {
+    module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+  } catch (cause) {
+    const hint = /\.[cm]?ts$/.test(path) ? ' Node cannot run it as it is: give the built file, such as dist/ormconfig.js.' : '';
+    throw new Failure(`${path} cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}${hint}`, 2, { cause });
+  }
+  // An app may have another copy of TypeORM: what looks like a data source is one.
+  const values = [module, module['default']].flatMap((exports) => (typeof exports === 'object' && exports !== null ? Object.values(exports) : [])).concat(module['default']);
+  const found = values.find((value): value is DataSource => typeof value === 'object' && value !== null && 'options' in value && 'initialize' in value);
+  if (!found) throw new Failure(`${path} exports no data source of TypeORM.`, 2);
+  return found;
+}
+
+function optionsOf(url: string): DataSourceOptions {
+  const [, scheme] = /^([a-z]+):/.exec(url) ?? [];
+  if (scheme === 'mysql' || scheme === 'mariadb') return { type: scheme, url };
+  if (scheme === 'postgres' || scheme === 'postgresql') return { type: 'postgres', url };
+  if (scheme === 'sqlite') return { type: 'better-sqlite3', database: url.slice('sqlite:'.length) };
+  throw new Failure('--url must begin with mysql:, mariadb:, postgres: or sqlite:.', 2);
+}
+
+async function connect(dataSource: DataSource): Promise<DataSource> {
+  if (dataSource.isInitialized) return dataSource;
+  // An operator looks and repairs; what the app does to its schema when it starts is not for here.
+  dataSource.setOptions({ synchronize: false, migrationsRun: false, dropSchema: false });
+  try {
+    return await dataSource.initialize();
+  } catch (cause) {
+    throw new Failure(`The database cannot be reached: ${cause instanceof Error ? cause.message || String(Reflect.get(cause, 'code')) : String(cause)}`, 1, { cause });
+  }
+}
