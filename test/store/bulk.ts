@@ -64,7 +64,35 @@ export async function fillHeld(f: StoreFixture, { first, count, lane, dueInMs }:
   );
 }
 
+/** How the rows of a history differ, by their place `n` in it. */
+export const HISTORY = {
+  topic: (n: number): string => (n % 10 === 0 ? 'bills' : 'orders'),
+  key: (n: number): string => `k${n % 1000}`,
+  type: (n: number): string => `t${n % 7}`,
+} as const;
+
+/** Messages that were sent, a second each, the last one just now; so many of the last were given up instead. */
+export async function fillHistory(f: StoreFixture, count: number, dead: number): Promise<void> {
+  const { dialect, lanes } = f.store;
+  const key = joined(f, `'k'`, text(f, 's.n % 1000'));
+  const ended = `CASE WHEN s.n > ${count - dead} THEN 2 ELSE 1 END`;
+  const { now } = dialect;
+  const time = dialect.name === 'postgres' ? `${now} - (${count} - s.n) * INTERVAL '1 second'` : `${now} - INTERVAL (${count} - s.n) SECOND`;
+  const topic = `CASE WHEN s.n % 10 = 0 THEN 'bills' ELSE 'orders' END`;
+  await f.query(
+    `INSERT INTO ${f.tables.message} (id, message_id, aggregate_type, aggregate_id, message_key, event_type, topic, payload, status, retry_count, created_at, updated_at, sent_at)
+     SELECT s.n, ${joined(f, `'00000000-0000-7000-8000-'`, `LPAD(${text(f, 's.n')}, 12, '0')`)}, 'order', 'a', ${key}, ${joined(f, `'t'`, text(f, 's.n % 7'))}, ${topic},
+       '{"some":"payload"}', ${ended}, 0, ${time}, ${time}, ${time} FROM ${numbers(f, 1, count)}`,
+  );
+  await f.query(`INSERT INTO ${f.tables.dead} (id, lane, topic, message_key) SELECT s.n, s.n % ${lanes}, ${topic}, ${key} FROM ${numbers(f, count - dead + 1, dead)}`);
+  if (dialect.name === 'postgres') await f.query(`SELECT setval(pg_get_serial_sequence('outbox_message', 'id'), ${count})`);
+}
+
+function joined(f: StoreFixture, one: string, other: string): string {
+  return f.store.dialect.name === 'postgres' ? `${one} || ${other}` : `CONCAT(${one}, ${other})`;
+}
+
 export async function refreshStatistics(f: StoreFixture): Promise<void> {
-  const tables = [f.tables.message, f.tables.pending, f.tables.hold, f.tables.held, f.tables.lane];
+  const tables = [f.tables.message, f.tables.pending, f.tables.hold, f.tables.held, f.tables.lane, f.tables.dead];
   for (const table of tables) await f.query(f.store.dialect.name === 'postgres' ? `ANALYZE ${table}` : `ANALYZE TABLE ${table}`);
 }

@@ -1,5 +1,6 @@
 import { slotOf } from '../event/hash';
 import type { Sql } from './dialect';
+import { idIn } from './key-deletes';
 import { ENDED_AS, findPlaces, type MessageState } from './message-state';
 import { holdKey, TOPIC_HOLD_KEY } from './order-key';
 import type { OutboxStore } from './outbox-store';
@@ -71,12 +72,27 @@ export async function findMessages(sql: Sql, store: OutboxStore, filter: Message
     `SELECT ${idText('MAX(b.id)')} AS last, COUNT(*) AS n FROM (SELECT s.id AS id FROM ${source} s WHERE s.id > ${after} ORDER BY s.id LIMIT ${SCANNED}) b`,
   )) as { last: string | null; n: number | string }[];
   if (!bound?.last) return { messages: [], next: null };
-  const from = filter.state === 'dead' ? `${tables.dead} d JOIN ${tables.message} m ON m.id = d.id` : `${tables.message} m`;
-  const id = filter.state === 'dead' ? 'd.id' : 'm.id';
-  const rows = await read(sql, store, from, [`${id} > ${after}`, `${id} <= ${bound.last}`, ...conditions].join(' AND '), parameters, `ORDER BY ${id} LIMIT ${limit}`);
+  const range = (id: string): string => `${id} > ${after} AND ${id} <= ${bound.last}`;
+  const rows =
+    filter.state === 'dead'
+      ? await readDead(sql, store, [range('d.id'), ...conditions], parameters, limit)
+      : await read(sql, store, [range('m.id'), ...conditions].join(' AND '), parameters, `ORDER BY m.id LIMIT ${limit}`);
   const messages = (await withStates(sql, store, rows)).filter(({ state }) => filter.state === undefined || state === filter.state);
   const isEnd = rows.length < limit && Number(bound.n) < SCANNED;
   return { messages, next: isEnd ? null : rows.length === limit ? (rows.at(-1)?.id ?? null) : bound.last };
+}
+
+/** Dead messages, each looked up by its id: for a join PostgreSQL may read the whole log, and of a scalar subquery it makes none. */
+async function readDead(sql: Sql, store: OutboxStore, [range, ...conditions]: readonly string[], parameters: readonly (string | number)[], limit: number): Promise<readonly Row[]> {
+  const { tables, bind, idText } = store.dialect;
+  const dead = (await sql.query(
+    bind(
+      `SELECT ${idText('d.id')} AS id FROM ${tables.dead} d WHERE ${range} AND
+       (SELECT m.id FROM ${tables.message} m WHERE ${['m.id = d.id', ...conditions].join(' AND ')}) IS NOT NULL ORDER BY d.id LIMIT ${limit}`,
+    ),
+    [...parameters],
+  )) as { id: string }[];
+  return dead.length === 0 ? [] : read(sql, store, idIn('m.id', dead.map(({ id }) => id)), [], 'ORDER BY m.id');
 }
 
 /** Conditions on the log, called `m`. A message's state is not all in it: what is found is looked at once more. */
@@ -104,7 +120,7 @@ export async function readMessages(sql: Sql, store: OutboxStore, ids: readonly s
     ...(messageIds.length > 0 ? [`m.message_id IN (${messageIds.map(() => '?').join(', ')})`] : []),
   ];
   if (conditions.length === 0) return [];
-  const rows = await read(sql, store, `${store.dialect.tables.message} m`, `(${conditions.join(' OR ')})`, messageIds, 'ORDER BY m.id', ', m.payload AS payload, m.headers AS headers');
+  const rows = await read(sql, store, `(${conditions.join(' OR ')})`, messageIds, 'ORDER BY m.id', ', m.payload AS payload, m.headers AS headers');
   const content = new Map(rows.map((row) => [row.id, row as Row & MessageContent]));
   return (await withStates(sql, store, rows)).map((message) => ({
     ...message,
@@ -134,9 +150,11 @@ export interface TopicsReport {
 
 /** What waits, by topic. It reads what waits, and of the pending no more than the first. */
 export async function topicsReport(sql: Sql, { dialect: { tables } }: OutboxStore): Promise<TopicsReport> {
-  const sample = `SELECT p.id AS id FROM ${tables.pending} p LIMIT ${SAMPLE}`;
+  // A join, PostgreSQL may do by reading the whole log.
+  const topicOf = `(SELECT m.topic FROM ${tables.message} m WHERE m.id = p.id)`;
+  const sample = `SELECT ${topicOf} AS topic FROM (SELECT l.id AS id FROM ${tables.pending} l LIMIT ${SAMPLE}) p`;
   const rows = (await sql.query(
-    `SELECT 'pending' AS kind, m.topic AS topic, COUNT(*) AS n FROM (${sample}) p JOIN ${tables.message} m ON m.id = p.id GROUP BY m.topic
+    `SELECT 'pending' AS kind, s.topic AS topic, COUNT(*) AS n FROM (${sample}) s WHERE s.topic IS NOT NULL GROUP BY s.topic
      UNION ALL SELECT 'held', h.topic, COUNT(*) FROM ${tables.held} h GROUP BY h.topic
      UNION ALL SELECT 'dead', d.topic, COUNT(*) FROM ${tables.dead} d GROUP BY d.topic
      UNION ALL SELECT 'blockedKeys', h.topic, COUNT(*) FROM ${tables.hold} h WHERE h.state IN ('blocked', 'stopped') GROUP BY h.topic
@@ -160,14 +178,14 @@ export async function topicsReport(sql: Sql, { dialect: { tables } }: OutboxStor
   return { topics: [...topics.values()].sort((a, b) => (a.topic < b.topic ? -1 : 1)), sampled: counted >= SAMPLE, paused };
 }
 
-async function read(sql: Sql, { dialect }: OutboxStore, from: string, where: string, parameters: readonly (string | number)[], end: string, more = ''): Promise<readonly Row[]> {
-  const { bind, idText, epochMs } = dialect;
+async function read(sql: Sql, { dialect }: OutboxStore, where: string, parameters: readonly (string | number)[], end: string, more = ''): Promise<readonly Row[]> {
+  const { bind, idText, epochMs, tables } = dialect;
   return (await sql.query(
     bind(
       `SELECT ${idText('m.id')} AS id, m.message_id AS message_id, m.topic AS topic, m.message_key AS message_key, m.event_type AS event_type,
         m.status AS status, m.retry_count AS retry_count, m.last_error AS last_error,
         ${epochMs('m.created_at')} AS created_ms, ${epochMs('m.sent_at')} AS sent_ms${more}
-       FROM ${from} WHERE ${where} ${end}`,
+       FROM ${tables.message} m WHERE ${where} ${end}`,
     ),
     [...parameters],
   )) as Row[];
