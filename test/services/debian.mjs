@@ -35,12 +35,38 @@ export async function unpackFromUnstable(packages, folder) {
 }
 
 /**
- * A private apt, with lists and a cache of its own, that believes that nothing is installed.
+ * Takes one file out of a package of the suite that this machine runs. Nothing that the package asks for comes along.
+ * @param {string} name @param {string} file such as `usr/bin/promtool` @param {string} folder
+ */
+export async function unpackFile(name, file, folder) {
+  await withPrivateApt(undefined, async (apt, work) => {
+    await apt('download', name);
+    const archive = readdirSync(work).find((entry) => entry.endsWith('.deb'));
+    if (!archive) throw new Error(`apt-get has downloaded nothing of ${name}`);
+    await run('sh', ['-c', 'dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" "./$3"', 'sh', join(work, archive), folder, file]);
+  });
+}
+
+/**
  * @param {string[]} packages @param {string} folder
  * @param {string | undefined} source a line for sources.list, in place of the machine's own sources
  * @param {(archive: string) => boolean} wanted
  */
 async function unpack(packages, folder, source, wanted) {
+  await withPrivateApt(source, async (apt, work) => {
+    await apt('--yes', '--download-only', 'install', ...packages);
+    const cache = join(work, 'cache', 'archives');
+    const archives = readdirSync(cache).filter((file) => file.endsWith('.deb') && wanted(file));
+    for (const archive of archives) await run('dpkg-deb', ['-x', join(cache, archive), folder]);
+  });
+}
+
+/**
+ * A private apt in a folder of its own, with its own lists and cache, that believes that nothing is installed.
+ * @param {string | undefined} source
+ * @param {(apt: (...args: string[]) => Promise<string>, work: string) => Promise<void>} use
+ */
+async function withPrivateApt(source, use) {
   const work = mkdtempSync(join(tmpdir(), 'outbox-apt-'));
   try {
     const at = (/** @type {string[]} */ ...path) => join(work, ...path);
@@ -61,10 +87,9 @@ async function unpack(packages, folder, source, wanted) {
       Object.assign(settings, { 'Dir::Etc::sourcelist': at('sources.list'), 'Dir::Etc::sourceparts': '/dev/null' });
     }
     const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
-    await run('apt-get', [...options, 'update']);
-    await run('apt-get', [...options, '--yes', '--download-only', 'install', ...packages]);
-    const archives = readdirSync(at('cache', 'archives')).filter((file) => file.endsWith('.deb') && wanted(file));
-    for (const archive of archives) await run('dpkg-deb', ['-x', at('cache', 'archives', archive), folder]);
+    const apt = (/** @type {string[]} */ ...args) => run('apt-get', [...options, ...args], { cwd: work });
+    await apt('update');
+    await use(apt, work);
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
