@@ -4,8 +4,11 @@ import { EventPattern, Payload } from '@nestjs/microservices';
 import { Redis } from 'ioredis';
 import { IdempotentConsumer, OutboxHealth } from 'nestjs-transactional-outbox';
 import { redisDedupe } from 'nestjs-transactional-outbox/redis';
+import { prometheusMetrics } from 'nestjs-transactional-outbox/prometheus';
+import { Registry } from 'prom-client';
 import { type Observable, throwError } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Scrape } from '../observe/scrape';
 import { type ConsumerApp, drained, startConsumers } from './consumer-app';
 import { KafkaSide } from './kafka-side';
 import { until } from './until';
@@ -23,6 +26,7 @@ describe('health', () => {
   const topicOf = (name: string): string => `${name}-${run}`;
   const kafka = new KafkaSide();
   let crash: Error | undefined;
+  const registry = new Registry();
   let redis: Redis;
   let app: ConsumerApp;
 
@@ -68,7 +72,7 @@ describe('health', () => {
     app = await startConsumers('sqlite', {
       controllers: [HealthController],
       servers: [kafka.server(run)],
-      outbox: { consume: { redis: redisDedupe({ client: redis, prefix: `${run}:`, timeout: 200 }) } },
+      outbox: { metrics: prometheusMetrics({ registry }), consume: { redis: redisDedupe({ client: redis, prefix: `${run}:`, timeout: 200 }) } },
     });
   });
   afterAll(async () => {
@@ -96,6 +100,7 @@ describe('health', () => {
     await kafka.send(topicOf('stop'), { partition: 1, value: 'good', headers: { id: 'good' } });
     await app.reached('stop', 'handled');
     expect(await status('stop')).toMatchObject({ stopped: [`${topicOf('stop')}[0]`], reasons: [expect.stringContaining(`${topicOf('stop')}[0]`)] });
+    expect((await Scrape.of(registry)).sum('outbox_consumer_partitions_stopped', { consumer: 'stop' })).toBe(1);
   });
 
   it('tells that Redis is away', async () => {
@@ -117,15 +122,19 @@ describe('health', () => {
     await kafka.send(topicOf('plain'), { value: 'a' });
     await until('the consumer has crashed', async () => (await groups()).length > 0);
     expect(await groups()).toMatchObject([{ groupId: run, isComingBack: true }]);
+    const away = async () => (await Scrape.of(registry)).sum('outbox_consumer_group_away', { group: run });
+    expect(await away()).toBe(1);
     crash = undefined;
     await drained(kafka, run, topicOf('plain'));
     expect(await groups()).toEqual([]);
+    expect(await away()).toBeUndefined();
 
     crash = new TypeError('x is not a function');
     await kafka.send(topicOf('plain'), { value: 'b' });
     await until('the consumer is gone', async () => (await groups())[0]?.isComingBack === false);
     const { status: overall, reasons } = await app.app.get(OutboxHealth).check();
     expect(overall).toBe('degraded');
+    expect(await away()).toBe(1);
     expect(reasons).toEqual(expect.arrayContaining([expect.stringMatching(new RegExp(`group ${run} .*x is not a function.*restart`))]));
   });
 });

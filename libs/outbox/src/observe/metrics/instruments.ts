@@ -14,7 +14,7 @@ export interface Instrument {
 }
 
 /** What tells series apart. Their number must stay small: never a key, an id or the text of an error. */
-export type Label = 'data_source' | 'topic' | 'consumer' | 'outcome' | 'stage' | 'table' | 'kind' | 'route';
+export type Label = 'data_source' | 'topic' | 'consumer' | 'outcome' | 'stage' | 'table' | 'kind' | 'route' | 'group';
 
 export type Labels = Readonly<Partial<Record<Label, string>>>;
 
@@ -69,6 +69,8 @@ export const INSTRUMENTS = {
   routeUp: define('gauge', 'route.up', '', 'Whether a route of the publisher is open.', ['route']),
   consumerFailing: define('gauge', 'consumer.failing', 's', 'For how long a consumer of this process has done nothing but fail; 0 when its last message went well.', ['consumer']),
   consumerLastSuccess: define('gauge', 'consumer.last_success.timestamp', 's', 'When a consumer of this process last handled a message, in seconds since 1970.', ['consumer']),
+  consumerStopped: define('gauge', 'consumer.partitions.stopped', '{partition}', 'Partitions that a consumer of this process has stopped after a failure, until something of them is handled.', ['consumer']),
+  groupAway: define('gauge', 'consumer.group.away', '', 'Groups of Kafka that a client of this process has crashed out of, while it is away.', ['group']),
   tableRows: define('gauge', 'table.rows', '{row}', 'Rows of a table, as the database estimates them.', ['table']),
   tableSize: define('gauge', 'table.size', 'By', 'Size of a table with its indexes, as the database tells it; MySQL renews it once a day.', ['table']),
   purged: define('total', 'purged.rows', '{row}', 'Rows that the cleaner of this process has taken away: sent, dead, consumed, failures.', ['kind']),

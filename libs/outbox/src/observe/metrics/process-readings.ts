@@ -29,10 +29,12 @@ export function processReadings({ relay, publisher, consumers, purged }: Observe
   for (const topic of missingTopics) add('topicMissing', 1, { topic });
   for (const { topic } of unavailableTopics) add('topicUnavailable', 1, { topic });
   for (const route of publisher.routes?.() ?? []) add('routeUp', Number(!route.trouble), { route: route.name });
-  for (const { consumer, failingSince, lastSuccessAt: succeededAt } of consumers.statuses()) {
+  for (const { consumer, failingSince, lastSuccessAt: succeededAt, stopped } of consumers.statuses()) {
     add('consumerFailing', failingSince ? (Date.now() - failingSince.getTime()) / 1000 : 0, { consumer });
+    add('consumerStopped', stopped.length, { consumer });
     if (succeededAt) add('consumerLastSuccess', succeededAt.getTime() / 1000, { consumer });
   }
+  for (const group of new Set(consumers.groups.all().map(({ groupId }) => groupId))) add('groupAway', 1, { group });
   for (const [kind, rows] of Object.entries(purged())) add('purged', Number(rows), { kind });
   return readings;
 }

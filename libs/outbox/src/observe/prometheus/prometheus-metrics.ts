@@ -16,33 +16,42 @@ export interface PrometheusMetricsOptions {
  * @throws OutboxOptionsError when the registry has another metric of one of the names
  */
 export function prometheusMetrics({ registry = register }: PrometheusMetricsOptions = {}): OutboxMetrics {
-  let known = collections.get(registry);
+  const known = Reflect.get(registry, COLLECTION) as Collection | undefined;
   // After `registry.clear()`, which tests like, all is to be registered again.
-  if (!known?.isRegistered) collections.set(registry, (known = new Collection(registry)));
-  return known;
+  const collection = known?.isRegistered ? known : new Collection(registry);
+  collection.add(Object.values(INSTRUMENTS));
+  Object.defineProperty(registry, COLLECTION, { value: collection, configurable: true });
+  return collection;
 }
 
-/** What has been registered, by registry. */
-const collections = new WeakMap<Registry, Collection>();
+/** What has been registered, kept by the registry: it may outlive this module, which tests and hot reloads load again. */
+const COLLECTION = Symbol.for('nestjs-transactional-outbox.prometheus');
 
 type Metric = Counter | Gauge | Histogram;
 
 class Collection implements OutboxMetrics {
-  private readonly metrics = new Map<Instrument, Metric>();
+  /** By the names of the instruments: another copy of this module has others. */
+  private readonly metrics = new Map<string, { readonly metric: Metric; readonly registeredAs: string }>();
   private readonly readers = new Set<() => Promise<readonly Reading[]>>();
   /** One look serves all that are asked for together. */
-  private looking: Promise<ReadonlyMap<Instrument, readonly Reading[]>> | undefined;
+  private looking: Promise<ReadonlyMap<string, readonly Reading[]>> | undefined;
 
-  constructor(private readonly registry: Registry) {
-    for (const instrument of Object.values(INSTRUMENTS)) this.metrics.set(instrument, this.create(instrument));
-  }
+  constructor(private readonly registry: Registry) {}
 
   get isRegistered(): boolean {
-    return [...this.metrics].every(([instrument, metric]) => this.registry.getSingleMetric(prometheusName(instrument)) === metric);
+    return [...this.metrics.values()].every(({ metric, registeredAs }) => this.registry.getSingleMetric(registeredAs) === metric);
   }
 
-  record(instrument: Instrument, labels: Labels, value: number): void {
-    const metric = this.metrics.get(instrument);
+  add(instruments: readonly Instrument[]): void {
+    const missing = instruments.filter(({ name }) => !this.metrics.has(name));
+    // First of all, so that nothing is registered when one of them cannot be.
+    const foreign = missing.map(prometheusName).find((name) => this.registry.getSingleMetric(name));
+    if (foreign) throw new OutboxOptionsError(`metrics: the registry has a metric ${foreign} already, which is not the outbox's.`);
+    for (const instrument of missing) this.metrics.set(instrument.name, { metric: this.create(instrument), registeredAs: prometheusName(instrument) });
+  }
+
+  record({ name }: Instrument, labels: Labels, value: number): void {
+    const metric = this.metrics.get(name)?.metric;
     if (metric instanceof Histogram) metric.observe({ ...labels }, value);
     else metric?.inc({ ...labels }, value);
   }
@@ -55,18 +64,16 @@ class Collection implements OutboxMetrics {
   private create(instrument: Instrument): Metric {
     const { help, labels, buckets, kind } = instrument;
     const name = prometheusName(instrument);
-    const known = this.registry.getSingleMetric(name);
     const common = { name, help, labelNames: [...labels], registers: [this.registry] };
-    if (known) throw new OutboxOptionsError(`metrics: the registry has a metric ${name} already, which is not the outbox's.`);
     if (kind === 'counter') return new Counter(common);
     if (kind === 'histogram') return new Histogram({ ...common, ...(buckets ? { buckets: [...buckets] } : {}) });
     const collect = (): Promise<void> => this.fill(instrument);
     return kind === 'total' ? new Counter({ ...common, collect }) : new Gauge({ ...common, collect });
   }
 
-  private async fill(instrument: Instrument): Promise<void> {
-    const readings = (await this.look()).get(instrument) ?? [];
-    const metric = this.metrics.get(instrument);
+  private async fill({ name }: Instrument): Promise<void> {
+    const readings = (await this.look()).get(name) ?? [];
+    const metric = this.metrics.get(name)?.metric;
     metric?.reset();
     for (const { labels, value } of readings) {
       if (metric instanceof Gauge) metric.set({ ...labels }, value);
@@ -74,19 +81,20 @@ class Collection implements OutboxMetrics {
     }
   }
 
-  private look(): Promise<ReadonlyMap<Instrument, readonly Reading[]>> {
+  private look(): Promise<ReadonlyMap<string, readonly Reading[]>> {
     this.looking ??= this.readAll().finally(() => {
       this.looking = undefined;
     });
     return this.looking;
   }
 
-  private async readAll(): Promise<ReadonlyMap<Instrument, readonly Reading[]>> {
-    const all = new Map<Instrument, Reading[]>();
+  private async readAll(): Promise<ReadonlyMap<string, readonly Reading[]>> {
+    const all = new Map<string, Reading[]>();
     for (const reading of (await Promise.all([...this.readers].map((read) => read()))).flat()) {
-      const same = all.get(reading.instrument);
+      const { name } = reading.instrument;
+      const same = all.get(name);
       if (same) same.push(reading);
-      else all.set(reading.instrument, [reading]);
+      else all.set(name, [reading]);
     }
     return all;
   }
