@@ -69,6 +69,7 @@ describe('the checker', () => {
       duplicates: 0,
       duplicatesPerFault: 0,
       effectsWrong: 0,
+      figuresWrong: 0,
     });
     expect(findings).toEqual([]);
     expect(isSound(verdict)).toBe(true);

@@ -1,3 +1,4 @@
+import { wrongFigures } from './figures.js';
 import { lateCopies } from './late-copies.js';
 import type { CommittedEvent, History, TopicRecord } from './history.js';
 import { orderViolations } from './order.js';
@@ -15,6 +16,8 @@ export interface Verdict {
   readonly duplicates: number;
   readonly duplicatesPerFault: number;
   readonly effectsWrong: number;
+  /** Metrics that do not agree with the tables and the topics. */
+  readonly figuresWrong: number;
 }
 
 export interface Checked {
@@ -25,7 +28,7 @@ export interface Checked {
 
 /** Whether all promises were kept. Duplicates and late copies are counted, not forbidden. */
 export function isSound(verdict: Verdict): boolean {
-  return verdict.lost + verdict.invented + verdict.orderViolations + verdict.effectsWrong === 0;
+  return verdict.lost + verdict.invented + verdict.orderViolations + verdict.effectsWrong + verdict.figuresWrong === 0;
 }
 
 /** Judges a history. Knows nothing of how the library works. */
@@ -42,6 +45,7 @@ export function check(history: History): Checked {
   const disorder = orderViolations(history.committed, history.records);
   const late = lateCopies(history.committed, history.records);
   const effects = wrongEffects(history, committed, published);
+  const figures = wrongFigures(history);
   const duplicates = [...copies.values()].reduce((sum, records) => sum + records.length - 1, 0);
   const faults = history.faults.length;
 
@@ -58,8 +62,9 @@ export function check(history: History): Checked {
       duplicates,
       duplicatesPerFault: faults === 0 ? duplicates : Math.round((duplicates / faults) * 100) / 100,
       effectsWrong: effects.length,
+      figuresWrong: figures.length,
     },
-    findings: [...lost, ...invented, ...disorder, ...effects, ...late],
+    findings: [...lost, ...invented, ...disorder, ...effects, ...figures, ...late],
   };
 }
 

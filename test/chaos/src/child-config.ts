@@ -1,4 +1,5 @@
 import type { Order, RelayOptions } from 'nestjs-transactional-outbox';
+import type { Series } from './history.js';
 
 export type DatabaseName = 'mysql' | 'mariadb' | 'postgres';
 
@@ -30,10 +31,11 @@ export interface ChildConfig {
 export type ChildMessage =
   | { readonly type: 'ready' }
   | { readonly type: 'rolledBack'; readonly eventIds: readonly string[] }
+  | { readonly type: 'figures'; readonly process: string; readonly isWhole: boolean; readonly series: readonly Series[] }
   | { readonly type: 'commit'; readonly eventId: string; readonly begun: number; readonly ended: number };
 
 /** What children are told later. */
-export type ParentMessage = { readonly type: 'poison'; readonly count: number };
+export type ParentMessage = { readonly type: 'poison'; readonly count: number } | { readonly type: 'tellFigures' };
 
 /** Keys whose transactions lock them in the business tables, and keys that only the library orders. */
 export const LOCKED_KEYS: readonly string[] = Array.from({ length: 10 }, (_, index) => `locked-${index}`);

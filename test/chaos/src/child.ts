@@ -39,10 +39,21 @@ export class ChildPlace {
     return `${this.options.role}-${this.options.index}`;
   }
 
+  /** The process that has the place now. */
+  get process(): string {
+    return `${this.name}.${this.incarnation}`;
+  }
+
+  /** Processes of the place that are no more. */
+  get killed(): number {
+    return this.incarnation - 1;
+  }
+
   /** Resolves when the process says that it works, or has ended. */
   start(): Promise<void> {
     const { role, logFolder, config, onMessage } = this.options;
-    const name = `${this.name}.${++this.incarnation}`;
+    this.incarnation++;
+    const name = this.process;
     const log = openSync(join(logFolder, `${this.name}.log`), 'a');
     const child = fork(fileURLToPath(new URL(`./${role}.js`, import.meta.url)), {
       env: { ...process.env, CHAOS_CHILD: JSON.stringify({ ...config, name } satisfies ChildConfig), NO_COLOR: '1' },

@@ -3,11 +3,14 @@ import { Controller, Inject, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { EventPattern, type KafkaOptions, Payload, Transport } from '@nestjs/microservices';
 import { InjectDataSource, TypeOrmModule } from '@nestjs/typeorm';
-import { IdempotentConsumer, OutboxModule } from 'nestjs-transactional-outbox';
+import { ConsumerEvents, IdempotentConsumer, OutboxModule } from 'nestjs-transactional-outbox';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
+import { prometheusMetrics } from 'nestjs-transactional-outbox/prometheus';
+import { Registry } from 'prom-client';
 import { DataSource } from 'typeorm';
 import { childConfig, CONSUMER, tell } from './child-config.js';
 import { TOPICS } from './events.js';
+import { FiguresTeller } from './figures-teller.js';
 import { Random, seedOf } from './random.js';
 
 /** A consumer that writes one row for each message that it handles, and fails now and then. */
@@ -15,6 +18,8 @@ const config = childConfig();
 const brokers = [`${config.broker.host}:${config.broker.port}`];
 const random = new Random(seedOf(config.seed, config.name));
 const RANDOM = Symbol('random');
+const registry = new Registry();
+const figures = new FiguresTeller(registry);
 
 @Controller()
 class EffectsController {
@@ -55,6 +60,7 @@ class EffectsController {
       publisher: kafkaPublisher({ clientId: config.name, brokers }),
       order: config.order,
       relay: { enabled: false },
+      metrics: prometheusMetrics({ registry }),
     }),
   ],
   controllers: [EffectsController],
@@ -74,5 +80,6 @@ const options: KafkaOptions = {
 };
 const app = await NestFactory.createMicroservice(ConsumerModule, { ...options, logger: ['error', 'warn'] });
 app.enableShutdownHooks();
+app.get(ConsumerEvents).subscribe(() => void figures.count());
 await app.listen();
 tell({ type: 'ready' });

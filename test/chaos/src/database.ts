@@ -3,7 +3,7 @@ import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { OwnServer } from '../../services/index.mjs';
 import { type DatabaseAddress, type DatabaseName, LOCKED_KEYS, OWN_KEYS } from './child-config.js';
 import { readValue } from './events.js';
-import type { CommittedEvent, Effect } from './history.js';
+import type { CommittedEvent, Effect, TableFigures } from './history.js';
 
 /** The database of a run, as somebody outside of the library sees it. */
 export class ChaosDatabase {
@@ -55,6 +55,25 @@ export class ChaosDatabase {
   async effects(): Promise<Effect[]> {
     const rows = await this.rows<{ consumer: string; event_id: string }>('SELECT consumer, event_id FROM effect');
     return rows.map(({ consumer, event_id }) => ({ consumer, eventId: event_id }));
+  }
+
+  /** What the metrics must agree with. */
+  async figures(): Promise<TableFigures & { readonly sent: Readonly<Record<string, number>> }> {
+    const counts = async (query: string): Promise<Record<string, number>> =>
+      Object.fromEntries((await this.rows<{ name: string | Buffer; n: string | number }>(query)).map(({ name, n }) => [String(name), Number(n)]));
+    return {
+      pending: await counts('SELECT m.topic AS name, COUNT(*) AS n FROM outbox_pending p JOIN outbox_message m ON m.id = p.id GROUP BY m.topic'),
+      held: await counts('SELECT topic AS name, COUNT(*) AS n FROM outbox_held GROUP BY topic'),
+      dead: await counts('SELECT topic AS name, COUNT(*) AS n FROM outbox_dead GROUP BY topic'),
+      sent: await counts('SELECT topic AS name, COUNT(*) AS n FROM outbox_message WHERE status = 1 GROUP BY topic'),
+      consumed: await counts('SELECT consumer AS name, COUNT(*) AS n FROM consumed_message WHERE dead = 0 GROUP BY consumer'),
+    };
+  }
+
+  /** Batches that the sweeper has not written into the log. */
+  async unswept(): Promise<number> {
+    const [row] = await this.rows<{ n: string | number }>('SELECT COUNT(*) AS n FROM outbox_settled');
+    return Number(row?.n);
   }
 
   /** Ends sessions that come from these ports, or all but our own. */

@@ -11,6 +11,41 @@ export interface History {
   /** One for each time that a consumer's transaction for an event committed. */
   readonly effects: readonly Effect[];
   readonly faults: readonly FaultRecord[];
+  readonly figures?: Figures;
+}
+
+/** What the processes measured, and what it is held against. */
+export interface Figures {
+  readonly processes: readonly ProcessFigures[];
+  /** How many processes were killed. */
+  readonly kills: { readonly relay: number; readonly consumer: number };
+  readonly tables: TableFigures;
+}
+
+export interface ProcessFigures {
+  /** Such as `relay-0.2`. */
+  readonly process: string;
+  /** Whether these are all of its figures, taken when everything had arrived; else counters only. */
+  readonly isWhole: boolean;
+  /** Else it was killed, and these are its last words. */
+  readonly survived: boolean;
+  readonly series: readonly Series[];
+}
+
+export interface Series {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** Rows, by topic or by consumer. */
+export interface TableFigures {
+  readonly pending: Readonly<Record<string, number>>;
+  readonly held: Readonly<Record<string, number>>;
+  readonly dead: Readonly<Record<string, number>>;
+  /** `null` when sent messages do not stay in the log. */
+  readonly sent: Readonly<Record<string, number>> | null;
+  readonly consumed: Readonly<Record<string, number>>;
 }
 
 export interface CommittedEvent {

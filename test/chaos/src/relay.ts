@@ -5,11 +5,16 @@ import { NestFactory } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { OutboxModule, Relay } from 'nestjs-transactional-outbox';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
+import { prometheusMetrics } from 'nestjs-transactional-outbox/prometheus';
+import { Registry } from 'prom-client';
 import { childConfig, placeIndex, RELAY_OPTIONS, tell } from './child-config.js';
+import { FiguresTeller } from './figures-teller.js';
 
 /** A standalone relay, whose roads to the database and to the broker lead through proxies. */
 const config = childConfig();
 const { broker, brokerProxy } = config;
+const registry = new Registry();
+const figures = new FiguresTeller(registry);
 
 @Module({
   imports: [
@@ -25,6 +30,7 @@ const { broker, brokerProxy } = config;
       }),
       order: config.order,
       relay: { ...RELAY_OPTIONS, settle: config.settle },
+      metrics: prometheusMetrics({ registry }),
     }),
   ],
 })
@@ -34,4 +40,6 @@ process.on('disconnect', () => process.exit(1));
 const app = await NestFactory.createApplicationContext(RelayModule, { logger: ['error', 'warn', 'log'] });
 app.enableShutdownHooks();
 app.get(Relay).on('held', ({ message, error }) => console.log(`held ${message.messageId}: ${error}`));
+// The counters have moved before these are told.
+for (const event of ['published', 'settled', 'held', 'parked', 'laneLost'] as const) app.get(Relay).on(event, () => void figures.count());
 tell({ type: 'ready' });

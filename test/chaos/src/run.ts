@@ -8,6 +8,7 @@ import { BROKER_SETTINGS, ChaosBroker } from './broker.js';
 import { ChildPlace, type ChildRole } from './child.js';
 import type { ChildConfig, ChildMessage, DatabaseName } from './child-config.js';
 import { ChaosDatabase } from './database.js';
+import { FiguresCollector } from './figures-collector.js';
 import { Faults, type Ground } from './faults.js';
 import type { CommitInterval, FaultRecord, History } from './history.js';
 import type { PlannedFault } from './plan.js';
@@ -124,6 +125,7 @@ export async function runChaos(options: RunOptions): Promise<RunResult> {
     await Promise.all(ground.writers.map((place) => place.stop()));
     await broker.startReading();
     await settle(ground, say);
+    const figures = await evidence.figures.collect(ground, options.settle === 'mark');
     await Promise.all([...ground.relays, ...ground.consumers].map((place) => place.stop()));
     await readAll(broker);
     const committed = await database.committed();
@@ -135,6 +137,7 @@ export async function runChaos(options: RunOptions): Promise<RunResult> {
         records: broker.records(),
         effects: await database.effects(),
         faults,
+        figures,
       },
       crashes: evidence.crashes,
     };
@@ -148,13 +151,15 @@ function keepLog({ info }: OwnServer, folder: string): void {
   copyFileSync(join(dirname(info.dataDir), 'server.log'), join(folder, `${info.name}.log`));
 }
 
-/** What the writers tell. */
+/** What the processes tell. */
 class Evidence {
   readonly rolledBack: string[] = [];
   readonly commits = new Map<string, CommitInterval>();
   readonly crashes: string[] = [];
+  readonly figures = new FiguresCollector();
 
   add(message: ChildMessage): void {
+    if (message.type === 'figures') this.figures.add(message);
     if (message.type === 'rolledBack') this.rolledBack.push(...message.eventIds);
     if (message.type === 'commit') this.commits.set(message.eventId, { begun: message.begun, ended: message.ended });
   }

@@ -5,8 +5,11 @@ import { NestFactory } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { OutboxModule } from 'nestjs-transactional-outbox';
 import { kafkaPublisher } from 'nestjs-transactional-outbox/kafkajs';
+import { prometheusMetrics } from 'nestjs-transactional-outbox/prometheus';
+import { Registry } from 'prom-client';
 import { childConfig, LOCKED_KEYS, OWN_KEYS, type ParentMessage, placeIndex, tell, UNLOCKED_KEYS } from './child-config.js';
 import { CommitClock } from './commit-clock.js';
+import { FiguresTeller } from './figures-teller.js';
 import { LedgerMoved, LedgerNoted, LedgerSeen, POISON_BYTES } from './events.js';
 import { type Draft, LedgerService, MeantToFail } from './ledger.service.js';
 import { Random, seedOf } from './random.js';
@@ -14,6 +17,8 @@ import { Random, seedOf } from './random.js';
 /** A writer: an application whose relay is off, with business transactions of all kinds, several at a time. */
 const config = childConfig();
 const CONCURRENCY = 4;
+const registry = new Registry();
+const figures = new FiguresTeller(registry);
 
 @Module({
   imports: [
@@ -22,6 +27,7 @@ const CONCURRENCY = 4;
       publisher: kafkaPublisher({ clientId: config.name, brokers: [`${config.broker.host}:${config.broker.port}`] }),
       order: config.order,
       relay: { enabled: false },
+      metrics: prometheusMetrics({ registry }),
     }),
   ],
   providers: [LedgerService],
@@ -35,7 +41,7 @@ const life = { stopping: false };
 let drafts = 0;
 
 process.on('message', (message: ParentMessage) => {
-  poison += message.count;
+  if (message.type === 'poison') poison += message.count;
 });
 process.on('SIGTERM', () => {
   life.stopping = true;
@@ -45,6 +51,7 @@ process.on('disconnect', () => process.exit(1));
 tell({ type: 'ready' });
 const loops = Array.from({ length: CONCURRENCY }, (_, index) => write(new Random(seedOf(config.seed, `${config.name}/${index}`))));
 await Promise.all(loops);
+await figures.count();
 await app.close();
 process.exit(0);
 
@@ -55,6 +62,7 @@ async function write(random: Random): Promise<void> {
     const transaction = drawTransaction(random);
     try {
       await transaction.run();
+      await figures.count();
       tell({ type: 'rolledBack', eventIds: transaction.undone.map(({ eventId }) => eventId) });
     } catch (error) {
       if (error instanceof MeantToFail) {
