@@ -80,9 +80,9 @@ export async function fillHistory(f: StoreFixture, count: number, dead: number):
   const time = dialect.name === 'postgres' ? `${now} - (${count} - s.n) * INTERVAL '1 second'` : `${now} - INTERVAL (${count} - s.n) SECOND`;
   const topic = `CASE WHEN s.n % 10 = 0 THEN 'bills' ELSE 'orders' END`;
   await f.query(
-    `INSERT INTO ${f.tables.message} (id, message_id, aggregate_type, aggregate_id, message_key, event_type, topic, payload, status, retry_count, created_at, updated_at, sent_at)
+    `INSERT INTO ${f.tables.message} (id, message_id, aggregate_type, aggregate_id, message_key, event_type, topic, payload, status, retry_count, created_at, updated_at)
      SELECT s.n, ${joined(f, `'00000000-0000-7000-8000-'`, `LPAD(${text(f, 's.n')}, 12, '0')`)}, 'order', 'a', ${key}, ${joined(f, `'t'`, text(f, 's.n % 7'))}, ${topic},
-       '{"some":"payload"}', ${ended}, 0, ${time}, ${time}, ${time} FROM ${numbers(f, 1, count)}`,
+       '{"some":"payload"}', ${ended}, 0, ${time}, ${time} FROM ${numbers(f, 1, count)}`,
   );
   await f.query(`INSERT INTO ${f.tables.dead} (id, lane, topic, message_key) SELECT s.n, s.n % ${lanes}, ${topic}, ${key} FROM ${numbers(f, count - dead + 1, dead)}`);
   if (dialect.name === 'postgres') await f.query(`SELECT setval(pg_get_serial_sequence('outbox_message', 'id'), ${count})`);

@@ -241,7 +241,10 @@ export class OperationInvalidError extends OutboxError {
   readonly code = 'OUTBOX_OPERATION_INVALID';
 }
 
-/** A relay has kept the lanes of messages for too long to wait for them. What was done before stays done. */
+/**
+ * A relay has kept the lanes of messages for too long to wait for them, or the cleaner has kept taking some of them away.
+ * What was done before stays done.
+ */
 export class LanesBusyError extends OutboxError {
   readonly code = 'OUTBOX_LANES_BUSY';
   override readonly retryable = true;

@@ -1,7 +1,7 @@
 import { slotOf } from '../event/hash';
 import type { Sql } from './dialect';
 import { idIn } from './key-deletes';
-import { ENDED_AS, findPlaces, type MessageState } from './message-state';
+import { ENDED_AS, openStates, type MessageState } from './message-state';
 import { holdKey, TOPIC_HOLD_KEY } from './order-key';
 import type { OutboxStore } from './outbox-store';
 
@@ -193,7 +193,7 @@ async function read(sql: Sql, { dialect }: OutboxStore, where: string, parameter
 
 async function withStates(sql: Sql, { dialect, lanes }: OutboxStore, rows: readonly Row[]): Promise<readonly FoundMessage[]> {
   const open = rows.filter(({ status }) => ENDED_AS[Number(status)] === undefined);
-  const places = await findPlaces(sql, dialect, open.map(({ id, topic, message_key: key, message_id: messageId }) => {
+  const states = await openStates(sql, dialect, open.map(({ id, topic, message_key: key, message_id: messageId }) => {
     const keyed = { topic, key, messageId };
     return { id, ...keyed, lane: slotOf(topic, holdKey(keyed), lanes) };
   }));
@@ -203,7 +203,7 @@ async function withStates(sql: Sql, { dialect, lanes }: OutboxStore, rows: reado
     topic: row.topic,
     key: row.message_key,
     type: row.event_type,
-    state: ENDED_AS[Number(row.status)] ?? places.get(row.id) ?? 'lost',
+    state: ENDED_AS[Number(row.status)] ?? states.get(row.id) ?? 'lost',
     attempts: Number(row.retry_count),
     lastError: row.last_error,
     createdAt: new Date(Number(row.created_ms)),

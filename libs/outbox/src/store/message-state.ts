@@ -47,9 +47,9 @@ export async function statesOf(
     messageIds,
   );
   const open = rows.filter(({ status }) => Number(status) === 0).map((row) => toSuspect(row, lanes));
-  const places = await findPlaces(sql, dialect, open);
+  const found = await openStates(sql, dialect, open);
   for (const { id, message_id, status } of rows) {
-    states.set(message_id, ENDED_AS[Number(status)] ?? places.get(id) ?? 'lost');
+    states.set(message_id, ENDED_AS[Number(status)] ?? found.get(id) ?? 'lost');
   }
   return states;
 }
@@ -84,8 +84,26 @@ export async function findLost(
   return { lost: still.map(({ id }) => id), next };
 }
 
+/**
+ * What became of messages that the log had as open. One that was found nowhere is looked at once more, in the log first:
+ * between the looks the sweeper may have marked it, or somebody may have had it sent again.
+ */
+export async function openStates(sql: Sql, dialect: Dialect, open: readonly Suspect[]): Promise<ReadonlyMap<string, MessageState>> {
+  const states = new Map(await findPlaces(sql, dialect, open));
+  const missing = open.filter(({ id }) => !states.has(id));
+  if (missing.length === 0) return states;
+  const rows = new Map((await readLog(sql, dialect, idIn('m.id', missing.map(({ id }) => id)))).map((row) => [row.id, Number(row.status)]));
+  const places = await findPlaces(sql, dialect, missing);
+  for (const { id } of missing) {
+    const status = rows.get(id);
+    // What leaves the log while it is open was sent.
+    states.set(id, status === undefined ? 'sent' : (ENDED_AS[status] ?? places.get(id) ?? 'lost'));
+  }
+  return states;
+}
+
 /** Where messages wait, or that a relay has written them down as sent. */
-export async function findPlaces(
+async function findPlaces(
   sql: Sql,
   dialect: Dialect,
   suspects: readonly Suspect[],

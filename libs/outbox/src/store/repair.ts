@@ -1,9 +1,10 @@
+import { LanesBusyError } from '../errors';
 import { slotOf } from '../event/hash';
 import type { ChangingSql, Connection } from './connection';
 import type { Dialect, Sql } from './dialect';
 import { endHolds, type HeldRow, moveToHeld, readHolds, releaseHolds, removeHeld } from './hold';
 import { idIn } from './key-deletes';
-import { ENDED_AS, findPlaces, type MessageState } from './message-state';
+import { ENDED_AS, openStates, type MessageState } from './message-state';
 import { type HoldPlace, holdKey, placeName, placeOf } from './order-key';
 import type { OutboxStore } from './outbox-store';
 import { withLanes } from './with-lanes';
@@ -31,6 +32,10 @@ interface Row {
 
 /** Error texts have as much room as the relay's. */
 const MAX_NOTE_LENGTH = 2000;
+const MAX_ATTEMPTS = 10;
+
+/** Somebody has taken messages away between a look and the act. */
+class MessagesGone extends LanesBusyError {}
 
 /**
  * Has messages that have ended in one of the given states sent (again): each is back in its place by id, behind the
@@ -76,7 +81,18 @@ export async function discard(connection: Connection, store: OutboxStore, ids: r
   });
 }
 
-async function repair(
+/** The cleaner may take a message away between a look and the act: then all of it is undone and done again without it. */
+async function repair(...given: Parameters<typeof repairOnce>): Promise<Repaired> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await repairOnce(...given);
+    } catch (error) {
+      if (!(error instanceof MessagesGone) || attempt === MAX_ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function repairOnce(
   connection: Connection,
   store: OutboxStore,
   ids: readonly string[],
@@ -115,8 +131,8 @@ async function readRows(sql: Sql, { dialect, lanes }: OutboxStore, ids: readonly
     const keyed = { topic, key: message_key, messageId: message_id };
     return { id, ...keyed, lane: slotOf(topic, holdKey(keyed), lanes), bytes: Number(bytes), state: ENDED_AS[Number(status)] };
   });
-  const places = await findPlaces(sql, dialect, rows.filter(({ state }) => state === undefined));
-  return rows.map((row) => ({ ...row, state: row.state ?? places.get(row.id) ?? 'lost', unswept: places.get(row.id) === 'sent' }));
+  const open = await openStates(sql, dialect, rows.filter(({ state }) => state === undefined));
+  return rows.map((row) => ({ ...row, state: row.state ?? open.get(row.id) ?? 'lost', unswept: open.get(row.id) === 'sent' }));
 }
 
 async function update(
@@ -133,9 +149,10 @@ async function update(
   assertAll(changed, rows);
 }
 
-/** @throws when somebody has taken some of them away in between; nothing is done then */
+/** @throws MessagesGone when somebody has taken some of them away in between; nothing is done then */
 function assertAll(changed: number, rows: readonly Row[]): void {
-  if (changed !== rows.length) throw new Error(`${rows.length - changed} of ${rows.length} messages have gone in the meantime. Nothing of it was done: try again.`);
+  if (changed === rows.length) return;
+  throw new MessagesGone(`${rows.length - changed} of ${rows.length} messages have gone in the meantime. Nothing of it was done: try again.`);
 }
 
 function keyPlace(row: Row): HoldPlace {
