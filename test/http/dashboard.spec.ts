@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { chromium as installed } from '../services/chromium.mjs';
-import { startHttp } from './http-app';
+import { fastify, type Platform, startHttp } from './http-app';
 
 /** Where pictures go, for who wants to look. */
 const PICTURES = process.env.OUTBOX_PICTURES;
@@ -49,8 +49,8 @@ describe('the page', () => {
   });
   afterAll(() => browser.close());
 
-  beforeEach(async () => {
-    app = await startHttp('sqlite', undefined, 'express', { providers: [Orders] });
+  async function start(platform: Platform): Promise<void> {
+    app = await startHttp('sqlite', undefined, platform, { providers: [Orders] });
     const orders = app.app.get(Orders);
     await app.notes.transactions.run(async () => {
       for (const text of EVIL) orders.emit(text, text);
@@ -67,7 +67,9 @@ describe('the page', () => {
     await app.app.listen(0, '127.0.0.1');
     address = `${(await app.app.getUrl()).replace('[::1]', '127.0.0.1')}/outbox`;
     problems.length = 0;
-  });
+  }
+
+  beforeEach(() => start('express'));
   afterEach(async () => {
     await page.context().close();
     await app.close();
@@ -209,6 +211,23 @@ describe('the page', () => {
     await page.locator('#ask-yes').click();
     await expect.poll(() => page.locator('#said').textContent()).toMatch(/Forbidden/);
     expect(new Set(await states())).toEqual(new Set(['dead']));
+  });
+
+  it.skipIf(!fastify)('is the same on Fastify', async () => {
+    await app.close();
+    await start('fastify');
+    await open();
+    await expect.poll(() => page.locator('#dead').textContent()).toBe('7');
+    await page.locator('#list .open').first().click();
+    await expect.poll(() => page.locator('#life').textContent()).toContain(JSON.stringify(EVIL[0]));
+    await page.keyboard.press('Escape');
+    await page.locator('#choose-all').check();
+    await page.locator('[data-act=requeue]').click();
+    await page.locator('#ask-reason').fill('please');
+    await page.locator('#ask-yes').click();
+    await expect.poll(async () => new Set(await states())).toEqual(new Set(['pending']));
+    expect([await isHacked(), problems]).toEqual([false, []]);
+    await page.waitForFunction(() => document.querySelectorAll('#rates-chart path').length > 0);
   });
 
   it('says so when the server is away, and goes on when it is back', async () => {

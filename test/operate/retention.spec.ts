@@ -203,7 +203,9 @@ describe.each(SERVERS)('cleaners beside others on %s', (database) => {
   });
 
   // K5, E4: even without the right to clean
-  it('do not fail on each other, nor on writers and relays', async () => {
+  it('do not fail on each other, nor on writers, relays and consumers', async () => {
+    await f.query(`DELETE FROM ${f.tables.consumed}`);
+    await consumed(f, 'consumed', 15, 300);
     await fillSent(f, 1, 3000);
     await age(f, 8);
     const cleaning = Array.from({ length: 3 }, async () => {
@@ -217,16 +219,33 @@ describe.each(SERVERS)('cleaners beside others on %s', (database) => {
       await connection.close();
       return purged;
     });
+    // Of two on one range, what one has taken is not there for the other.
+    const forgetting = Array.from({ length: 2 }, async () => {
+      const connection = await openConnection(f.store, f.dataSource);
+      let purged = 0;
+      for (let after: string | null = '0'; after !== null; ) {
+        const batch = await inTransaction(connection, () => purgeConsumed(connection, f.store.dialect, 'consumed', String(after), { age: 14 * DAY, rows: 20 }));
+        purged += batch.purged;
+        after = batch.next;
+      }
+      await connection.close();
+      return purged;
+    });
     const writing = (async () => {
       for (let i = 0; i < 40; i++) {
+        expect(await f.transaction((queryRunner) => f.store.consume(queryRunner, 'c', `15-${i}-new`))).toBe(true);
         await f.add(...Array.from({ length: 5 }, (_, n) => message({ key: `k${n}` })));
         await f.sendAll();
         await f.sweep();
       }
     })();
-    const [purged] = await Promise.all([Promise.all(cleaning), writing]);
+    const [purged, forgot] = await Promise.all([Promise.all(cleaning), Promise.all(forgetting), writing]);
     expect(purged.reduce((sum, n) => sum + n, 0)).toBe(3000);
     expect(await f.count('message')).toBe(200);
+    const forgotten = forgot.reduce((sum, n) => sum + n, 0);
+    expect(forgotten + (await f.count('consumed'))).toBe(300 + 40);
+    expect((await cleanerOf(f).pass(QUICK)).purged.consumed).toBe(300 - forgotten);
+    expect(await f.count('consumed')).toBe(40);
   });
 });
 
