@@ -1,10 +1,15 @@
-import { describe } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { detectDialect } from '../../libs/outbox/src/store/detect-dialect';
+import { mysqlDialect } from '../../libs/outbox/src/store/mysql.dialect';
+import { OutboxStore } from '../../libs/outbox/src/store/outbox-store';
+import { tableNames } from '../../libs/outbox/src/store/tables';
 import { DATABASES, SERVERS } from '../setup/databases';
 import { describeClaims } from './acceptance/claims';
 import { describeCommitOrder } from './acceptance/commit-order';
 import { describeConsumed } from './acceptance/consumed';
 import { describeRefusals } from './acceptance/refusals';
 import { describeStore } from './acceptance/store';
+import { message, StoreFixture } from './fixture';
 
 describe.each(DATABASES)('store on %s', (database) => {
   describeStore(database);
@@ -24,4 +29,33 @@ describe.each(SERVERS)('claims side by side on %s', (database) => {
 
 describe.each(SERVERS)('commit order on %s', (database) => {
   describeCommitOrder(database);
+});
+
+describe.each(['mysql', 'mariadb'] as const)('commit order on %s, written statement by statement', (database) => {
+  describeCommitOrder(database, () => mysqlDialect(database, tableNames({}), { insert: 'statements' }));
+});
+
+describe('the way in which messages are written', () => {
+  it('is by statements on a MariaDB that is set to be like Oracle', async () => {
+    const f = await StoreFixture.open('mariadb', 8, { extra: { poolSize: 1 } as object });
+    try {
+      await f.query("SET SESSION sql_mode = 'ORACLE'");
+      const store = new OutboxStore(await detectDialect(f.dataSource.options, f.dataSource, tableNames({})), 8, 'commit');
+      await f.transaction((queryRunner) => store.add(queryRunner, [message(), message()]));
+      expect(await f.count('pending')).toBe(2);
+    } finally {
+      await f.close();
+    }
+  });
+
+  it('writes nothing without its lock on MySQL, and says so', async () => {
+    const f = await StoreFixture.open('mysql');
+    try {
+      await f.query(`DELETE FROM ${f.tables.bucket}`);
+      await expect(f.add(message())).rejects.toThrow(/has no row \d+/);
+      expect(await f.count('message')).toBe(0);
+    } finally {
+      await f.close();
+    }
+  });
 });

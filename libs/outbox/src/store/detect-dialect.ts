@@ -1,6 +1,7 @@
 import type { DataSource } from 'typeorm';
 import { DatabaseUnsupportedError } from '../errors';
 import type { Dialect, Sql } from './dialect';
+import type { InsertWay } from './mysql-insert';
 import { mysqlDialect } from './mysql.dialect';
 import { postgresDialect } from './postgres.dialect';
 import { sqliteDialect } from './sqlite.dialect';
@@ -22,6 +23,8 @@ export interface Server {
   readonly name: Dialect['name'];
   /** As it says itself; empty for SQLite. */
   readonly version: string;
+  /** Of MySQL and MariaDB. */
+  readonly insert?: InsertWay;
 }
 
 /**
@@ -43,7 +46,8 @@ export async function readServer(options: DataSource['options'], sql: Sql): Prom
     case 'mysql':
     case 'mariadb': {
       const version = await valueOf(sql, 'SELECT VERSION() AS version');
-      return { name: /mariadb/i.test(version) ? 'mariadb' : 'mysql', version };
+      const name = /mariadb/i.test(version) ? 'mariadb' : 'mysql';
+      return { name, version, insert: await insertWay(sql, name) };
     }
     case 'postgres':
       return { name: 'postgres', version: await valueOf(sql, 'SHOW server_version') };
@@ -57,14 +61,21 @@ export async function readServer(options: DataSource['options'], sql: Sql): Prom
   }
 }
 
-export function dialectOf({ name, version }: Server, options: DataSource['options'], names: TableNames): Dialect {
+export function dialectOf({ name, version, insert }: Server, options: DataSource['options'], names: TableNames): Dialect {
   if (name === 'sqlite') return sqliteDialect(names);
   if (name === 'postgres') return postgresDialect(names, options.type === 'postgres' ? options.schema : undefined);
   return mysqlDialect(name, names, {
     skipLocked: isAtLeast(version, SKIP_LOCKED[name]),
     noPad: isAtLeast(version, NO_PAD[name]),
     jsonTable: isAtLeast(version, JSON_TABLE[name]),
+    insert,
   });
+}
+
+async function insertWay(sql: Sql, name: 'mysql' | 'mariadb'): Promise<InsertWay> {
+  // In the mode of that name MariaDB has its blocks written differently.
+  if (name === 'mariadb') return /ORACLE/i.test(await valueOf(sql, 'SELECT @@SESSION.sql_mode')) ? 'statements' : 'block';
+  return Number(await valueOf(sql, 'SELECT @@innodb_autoinc_lock_mode')) === 2 ? 'locking-insert' : 'statements';
 }
 
 /** What is wrong with the server's version; `null` when nothing is. */

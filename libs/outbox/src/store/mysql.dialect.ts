@@ -1,41 +1,33 @@
-import {
-  type Dialect,
-  laneHasWork,
-  MESSAGE_COLUMNS,
-  messageValues,
-  type NewMessage,
-  type Patience,
-  quotedTables,
-  type Sql,
-} from './dialect';
+import { type Dialect, laneHasWork, type Patience, quotedTables, type Sql } from './dialect';
 import { driverCode, messageInProgress } from './message-in-progress';
 import { hasKey, type Key, KEY_COLUMNS, type KeyColumn, type KeyedTable, type Statement } from './key-deletes';
+import { INSERTS, type InsertWay } from './mysql-insert';
 import { collationOf, createTables } from './mysql-tables';
 import type { TableNames } from './tables';
 
 const WAITED_IN_VAIN: ReadonlySet<unknown> = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_DEADLOCK']);
 
-const ROW = `(${MESSAGE_COLUMNS.map(() => '?').join(', ')}, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))`;
-const COLUMNS = `${MESSAGE_COLUMNS.join(', ')}, created_at, updated_at`;
-
-/** What older servers lack. */
+/** What servers differ in; by default as new ones are. */
 export interface MysqlCapabilities {
   /** MySQL 8.0.1, MariaDB 10.6. Without it lanes are locked by name. */
-  readonly skipLocked: boolean;
+  readonly skipLocked?: boolean | undefined;
   /** A collation that compares trailing blanks: MySQL 8.0.17, every supported MariaDB. */
-  readonly noPad: boolean;
+  readonly noPad?: boolean | undefined;
   /** MySQL 8.0.4, MariaDB 10.6. Without it relays may deadlock now and then, which costs a repeated batch. */
-  readonly jsonTable: boolean;
+  readonly jsonTable?: boolean | undefined;
+  /** How new messages are written. */
+  readonly insert?: InsertWay | undefined;
 }
 
 /** MySQL 5.7 and later, and MariaDB 10.2 and later. */
 export function mysqlDialect(
   name: 'mysql' | 'mariadb',
   names: TableNames,
-  { skipLocked, noPad, jsonTable }: MysqlCapabilities = { skipLocked: true, noPad: true, jsonTable: true },
+  { skipLocked = true, noPad = true, jsonTable = true, insert: insertWay = 'statements' }: MysqlCapabilities = {},
 ): Dialect {
   const tables = quotedTables(names, (table) => `\`${table}\``);
   const now = 'UTC_TIMESTAMP(6)';
+  const insert = INSERTS[insertWay];
   const keyTypes: Readonly<Record<KeyColumn, string>> = {
     lane: 'SMALLINT',
     topic: 'VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin',
@@ -66,22 +58,7 @@ export function mysqlDialect(
     createTables: (lanes) => createTables(collationOf(name, noPad), noPad, tables, lanes),
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
-    async insertMessages(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void> {
-      if (buckets.length > 0) {
-        await sql.query(`SELECT bucket FROM ${tables.bucket} WHERE bucket IN (${buckets.join(', ')}) ORDER BY bucket FOR UPDATE`);
-      }
-      await sql.query(
-        `INSERT INTO ${tables.message} (${COLUMNS}) VALUES ${messages.map(() => ROW).join(', ')}`,
-        messages.flatMap(({ message }) => messageValues(message)),
-      );
-      // The ids of one INSERT … VALUES are consecutive, in steps of auto_increment_increment, in every
-      // innodb_autoinc_lock_mode; LAST_INSERT_ID() is the first of them, and no id passes through JavaScript.
-      const rows = messages.map(
-        ({ lane, bytes }, index) =>
-          `(${lane}, LAST_INSERT_ID() + ${index} * @@SESSION.auto_increment_increment, ${bytes})`,
-      );
-      await sql.query(`INSERT INTO ${tables.pending} (lane, id, bytes) VALUES ${rows.join(', ')}`);
-    },
+    insertMessages: (sql, messages, buckets) => insert(sql, tables, messages, buckets),
 
     async lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]> {
       const lanes = (count: number): string =>

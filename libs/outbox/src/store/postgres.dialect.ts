@@ -3,14 +3,13 @@ import { driverCode, messageInProgress } from './message-in-progress';
 import {
   type Dialect,
   laneHasWork,
-  MESSAGE_COLUMNS,
-  messageValues,
   type NewMessage,
   numberRows,
   type Patience,
   quotedTables,
   type Sql,
 } from './dialect';
+import { insertIntoPostgres, NOW } from './postgres-insert';
 import { hasKey, type Key, type KeyedTable, type Statement } from './key-deletes';
 import { SENT_AT, type TableNames } from './tables';
 
@@ -20,7 +19,6 @@ const FAIL_AFTER = `'10ms'`;
 /** Lock timeout, deadlock, and at higher isolation levels: the other copy has been faster. */
 const WAITED_IN_VAIN: ReadonlySet<unknown> = new Set(['55P03', '40P01', '40001']);
 
-const NOW = `(clock_timestamp() AT TIME ZONE 'utc')`;
 /** Unlike clock_timestamp() it does not keep a condition from using an index. */
 const STATEMENT_NOW = `(statement_timestamp() AT TIME ZONE 'utc')`;
 
@@ -83,27 +81,8 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
     createTables: (lanes) => createTables(tables, names, lanes),
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
-    async insertMessages(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void> {
-      const rows = messages.map(({ message }) => messageValues(message));
-      const columns = MESSAGE_COLUMNS.map((_, column) => rows.map((row) => row[column]));
-      const arrays = MESSAGE_COLUMNS.map((_, column) => `$${column + 1}::text[]`).join(', ');
-      const next = MESSAGE_COLUMNS.length + 1;
-      // In one statement with the insert, whose rows, and so their ids, come only when the locks have been given.
-      const locks = buckets.map((bucket) => `pg_advisory_xact_lock(${bucketSpace}, ${bucket})`);
-      const order = locks.length > 0 ? { first: `locks AS MATERIALIZED (SELECT ${locks.join(', ')}), `, from: 'locks, ' } : { first: '', from: '' };
-      await sql.query(
-        `WITH ${order.first}input AS (
-           SELECT t.* FROM ${order.from}unnest(${arrays}, $${next}::int[], $${next + 1}::int[]) WITH ORDINALITY
-             AS t(${MESSAGE_COLUMNS.join(', ')}, lane, bytes, ord)
-         ), logged AS (
-           INSERT INTO ${tables.message} (${MESSAGE_COLUMNS.join(', ')}, created_at, updated_at)
-           SELECT ${MESSAGE_COLUMNS.join(', ')}, ${NOW}, ${NOW} FROM input ORDER BY ord
-           RETURNING id, message_id
-         )
-         INSERT INTO ${tables.pending} (lane, id, bytes)
-         SELECT input.lane, logged.id, input.bytes FROM logged JOIN input USING (message_id)`,
-        [...columns, messages.map(({ lane }) => lane), messages.map(({ bytes }) => bytes)],
-      );
+    insertMessages(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void> {
+      return insertIntoPostgres(sql, tables, messages, buckets.map((bucket) => `pg_advisory_xact_lock(${bucketSpace}, ${bucket})`));
     },
 
     async lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]> {
@@ -150,7 +129,8 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
 
     isolationQuery: 'SHOW transaction_isolation',
 
-    commitSignal: { send: `NOTIFY ${channel}`, listen: `LISTEN ${channel}` },
+    // A signal makes a commit of its own, which nobody needs on the disk.
+    commitSignal: { send: `SET LOCAL synchronous_commit = off; NOTIFY ${channel}`, listen: `LISTEN ${channel}` },
     tableSizes:
       'SELECT c.relname AS name, GREATEST(c.reltuples, 0)::bigint AS n, pg_total_relation_size(c.oid) AS bytes FROM pg_class c ' +
       `WHERE c.oid IN (${Object.values(tables).map((table) => `to_regclass('${table.replaceAll("'", "''")}')`).join(', ')})`,
