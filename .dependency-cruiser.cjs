@@ -12,7 +12,7 @@ const MAY_IMPORT = {
   // Offered by an entry of its own, for apps that have a web server.
   http: ['transaction', 'store', 'operate'],
   // A program of its own, which nothing imports.
-  cli: ['event', 'transaction', 'store', 'relay', 'consume', 'operate'],
+  cli: ['event', 'transaction', 'write', 'store', 'publish', 'relay', 'consume', 'operate', 'observe'],
 };
 
 const SOURCE = '^libs/outbox/src';
@@ -23,7 +23,10 @@ const stageRules = Object.entries(MAY_IMPORT).map(([stage, allowed]) => ({
   from: { path: `${SOURCE}/${stage}/` },
   to: {
     path: SOURCE,
-    pathNot: [stage, ...allowed].map((name) => `${SOURCE}/${name}/`).concat(`${SOURCE}/errors\\.ts$`),
+    pathNot: [stage, ...allowed]
+      .map((name) => `${SOURCE}/${name}/`)
+      // The program puts the parts together as the module does.
+      .concat(`${SOURCE}/errors\\.ts$`, stage === 'cli' ? `${SOURCE}/(outbox-core|options)\\.ts$` : []),
   },
 }));
 

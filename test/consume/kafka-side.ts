@@ -52,6 +52,11 @@ export class KafkaSide {
     await this.admin.resetOffsets({ groupId, topic, earliest: true });
   }
 
+  /** How many records are on the topic now. */
+  async count(topic: string): Promise<number> {
+    return (await this.admin.fetchTopicOffsets(topic)).reduce((sum, { high, low }) => sum + Number(high) - Number(low), 0);
+  }
+
   /** Everything that is on the topic now. */
   async read(topic: string): Promise<ReceivedRecord[]> {
     const ends = await this.admin.fetchTopicOffsets(topic);

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { TableNames } from '../store/tables';
 import { Failure } from './failure';
+import { loadFile } from './load-file';
 
 /** How the command line finds the database. */
 export interface Source {
@@ -15,6 +15,12 @@ export interface Source {
 /** The database that is meant, open. The schema is left alone, whatever the data source says. */
 export async function openDataSource(source: Source): Promise<DataSource> {
   return connect(await findDataSource(source));
+}
+
+/** How many lanes the tables were made for; `undefined` without tables: the store's own check says so, and what to do. */
+export async function laneCountOf(dataSource: DataSource, table: string): Promise<number | undefined> {
+  const rows = (await dataSource.query(`SELECT COUNT(*) AS n FROM ${table}`).catch(() => [])) as { n: number | string }[];
+  return Number(rows[0]?.n ?? 0) || undefined;
 }
 
 /** Other names of the tables, as `--tables` gives them. */
@@ -37,13 +43,7 @@ async function findDataSource({ dataSource: file, url }: Source): Promise<DataSo
 async function fromFile(file: string): Promise<DataSource> {
   const path = resolve(file);
   if (!existsSync(path)) throw new Failure(`There is no file ${path}.`, 2);
-  let module: Record<string, unknown>;
-  try {
-    module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
-  } catch (cause) {
-    const hint = /\.[cm]?ts$/.test(path) ? ' Node cannot run it as it is: give the built file, such as dist/ormconfig.js.' : '';
-    throw new Failure(`${path} cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}${hint}`, 2, { cause });
-  }
+  const module = await loadFile(path);
   // An app may have another copy of TypeORM: what looks like a data source is one.
   const values = [module, module['default']].flatMap((exports) => (typeof exports === 'object' && exports !== null ? Object.values(exports) : [])).concat(module['default']);
   const found = values.find((value): value is DataSource => typeof value === 'object' && value !== null && 'options' in value && 'initialize' in value);

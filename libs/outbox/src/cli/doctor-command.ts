@@ -4,10 +4,11 @@ import { groupBy } from '../event/group-by';
 import { type Diagnosis, diagnoseOutbox } from '../operate/doctor/diagnose';
 import type { Finding, Verdict } from '../operate/doctor/finding';
 import type { TableNames } from '../store/tables';
+import { type BrokerOptions, withBrokers } from './brokers';
 import { openDataSource, type Source, tablesOf } from './data-source';
 import { Failure } from './failure';
-import { brokersOption, kafkaClient } from './kafka-client';
-import { list, wholeNumber } from './parse';
+import { kafkaClient } from './kafka-client';
+import { given, list, wholeNumber } from './parse';
 import { table } from './print';
 import type { RunWith } from './run';
 
@@ -24,8 +25,7 @@ export async function openPatient(source: Source): Promise<Patient> {
   return { dataSource, tables, close: () => dataSource.destroy() };
 }
 
-interface DoctorOptions {
-  readonly brokers?: readonly string[];
+interface DoctorOptions extends BrokerOptions {
   readonly topics?: readonly string[];
   readonly lanes?: number;
   readonly maxMessageBytes?: number;
@@ -33,15 +33,14 @@ interface DoctorOptions {
 }
 
 export function doctorCommand(program: Command, run: RunWith<Patient>): void {
-  program.command('doctor').description('checks the set-up, changes nothing, and says what to do; exit code 1 when it finds a fault')
-    .addOption(brokersOption())
+  withBrokers(program.command('doctor').description('checks the set-up, changes nothing, and says what to do; exit code 1 when it finds a fault'))
     .option('--topics <list>', 'topics to look at, beside those in the log', list)
     .option('--lanes <n>', 'lanes, as in the options of the module', wholeNumber)
     .option('--max-message-bytes <n>', 'maxMessageBytes of the module (default 1000000)', wholeNumber)
     .option('--session-timeout <ms>', 'relay.sessionTimeout of the module (default 10000)', wholeNumber)
-    .action(run(async ({ dataSource, tables }, print, { brokers, ...options }: DoctorOptions) => {
-      const kafka = brokers === undefined ? {} : { kafka: await kafkaClient(brokers) };
-      const diagnosis = await diagnoseOutbox(dataSource, { tables, ...options, ...kafka });
+    .action(run(async ({ dataSource, tables }, print, { topics, lanes, maxMessageBytes, sessionTimeout, ...brokers }: DoctorOptions) => {
+      const kafka = brokers.brokers === undefined && brokers.kafkaConfig === undefined ? undefined : await kafkaClient(brokers);
+      const diagnosis = await diagnoseOutbox(dataSource, { tables, ...given({ topics, lanes, maxMessageBytes, sessionTimeout, kafka }) });
       print(diagnosis, describe(diagnosis));
       if (!diagnosis.healthy) throw new Failure('', 1);
     }));

@@ -1,4 +1,3 @@
-import type { DataSource } from 'typeorm';
 import { Cleaner } from '../operate/cleaner';
 import { DeadLetters } from '../operate/dead-letters';
 import { OutboxAdmin } from '../operate/outbox-admin';
@@ -10,7 +9,7 @@ import { OutboxStore } from '../store/outbox-store';
 import { tableNames } from '../store/tables';
 import { AmbientTransactions } from '../transaction/ambient-transactions';
 import { TransactionRunner } from '../transaction/transaction-runner';
-import { openDataSource, type Source, tablesOf } from './data-source';
+import { laneCountOf, openDataSource, type Source, tablesOf } from './data-source';
 
 /** What a command works with. */
 export interface OperatorTools {
@@ -24,7 +23,7 @@ export async function openOperator(source: Source): Promise<OperatorTools> {
   const dataSource = await openDataSource(source);
   try {
     const dialect = await detectDialect(dataSource.options, dataSource, names);
-    const store = new OutboxStore(dialect, await laneCountOf(dataSource, dialect.tables.lane), 'commit');
+    const store = new OutboxStore(dialect, (await laneCountOf(dataSource, dialect.tables.lane)) ?? 0, 'commit');
     await store.check(dataSource);
     const ambient = new AmbientTransactions(dataSource, { flush: (queryRunner, messages) => store.add(queryRunner, messages), onWritten: () => undefined });
     ambient.join();
@@ -48,10 +47,4 @@ export async function openOperator(source: Source): Promise<OperatorTools> {
     await dataSource.destroy();
     throw error;
   }
-}
-
-async function laneCountOf(dataSource: DataSource, table: string): Promise<number> {
-  // Without the table the store's own check says so, and what to do.
-  const rows = (await dataSource.query(`SELECT COUNT(*) AS n FROM ${table}`).catch(() => [])) as { n: number | string }[];
-  return Number(rows[0]?.n ?? 0);
 }

@@ -12,6 +12,19 @@ export function duration(text: string): number | false {
   return Number(count) * factor;
 }
 
+/** The same, where there is no never. */
+export function milliseconds(text: string): number {
+  const time = duration(text);
+  if (time === false) throw new InvalidArgumentError('Give a time such as 500ms, 3s or 1m.');
+  return time;
+}
+
+export function port(text: string): number {
+  const number = wholeNumber(text);
+  if (number > 65_535) throw new InvalidArgumentError('Give a port from 0 to 65535.');
+  return number;
+}
+
 export function wholeNumber(text: string): number {
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(Number(text))) throw new InvalidArgumentError('Give a whole number.');
   return Number(text);
@@ -32,4 +45,9 @@ export function letterPlace(text: string): LetterPlace {
   const [, partition, offset] = /^(\d+)@(\d+)$/.exec(text) ?? [];
   if (partition === undefined || offset === undefined) throw new InvalidArgumentError('Give places such as 0@15.');
   return { partition: Number(partition), offset };
+}
+
+/** Options without those that were not given. */
+export function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }

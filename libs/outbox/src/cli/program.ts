@@ -7,6 +7,7 @@ import { Failure } from './failure';
 import { messageCommands } from './message-commands';
 import { openOperator } from './operator';
 import type { Output } from './print';
+import { relayCommand } from './relay-command';
 import { runner } from './run';
 import { tableCommands } from './table-commands';
 
@@ -18,7 +19,7 @@ import { tableCommands } from './table-commands';
  */
 export async function runCommand(args: readonly string[], output: Output): Promise<number> {
   const program = new Command('outbox')
-    .description('Looks into an outbox, and repairs it.')
+    .description('Looks into an outbox, repairs it, and runs its relay.')
     .option('--data-source <file>', 'a built file that exports the data source of TypeORM, such as dist/ormconfig.js')
     .addOption(new Option('--url <url>', 'mysql:, mariadb:, postgres: or sqlite: address of the database').env('DATABASE_URL'))
     .option('--tables <json>', 'other names of the tables, as in the options of the module')
@@ -34,6 +35,7 @@ export async function runCommand(args: readonly string[], output: Output): Promi
   messageCommands(program, run);
   tableCommands(program, run, output);
   deadLetterCommands(program, run);
+  relayCommand(program, settings, output);
   doctorCommand(program, runner(openPatient, settings, output));
   for (const command of program.commands.flatMap((each) => [each, ...each.commands])) command.copyInheritedSettings(program);
   try {
