@@ -200,6 +200,36 @@ describe('the page', () => {
     expect(problems).toEqual([]);
   });
 
+  it('stops a key and replays from the life of a message, which tells who did what', async () => {
+    const sent = `(SELECT id FROM outbox_message WHERE topic = 'notes' ORDER BY id LIMIT 1)`;
+    await app.dataSource.query(`UPDATE outbox_message SET status = 1, sent_at = created_at WHERE id = ${sent}`);
+    await app.dataSource.query(`DELETE FROM outbox_pending WHERE id = ${sent}`);
+    await open();
+    const confirm = async (reason: string): Promise<void> => {
+      await page.locator('#ask-reason').fill(reason);
+      await page.locator('#ask-yes').click();
+    };
+    await page.selectOption('[name=state]', 'sent');
+    await expect.poll(() => page.locator('#list .badge').allTextContents()).toEqual(['sent']);
+    await page.locator('#list .open').click();
+    await page.locator('#life').getByRole('button', { name: 'Replay' }).click();
+    await confirm('lost by <b>billing</b>');
+    await expect.poll(() => page.locator('#said').textContent()).toBe('Replayed: 1.');
+    await page.locator('#life').waitFor({ state: 'hidden' });
+    await page.selectOption('[name=state]', '');
+    await page.fill('[name=topic]', 'notes');
+    await page.locator('#search [type=submit]').click();
+    await expect.poll(() => page.locator('#list').textContent()).not.toContain('orders');
+    await page.locator('#list .open').first().click();
+    await expect.poll(() => page.locator('#life .timeline').textContent()).toMatch(/Written .*replay by anna – lost by <b>billing<\/b> – .*pending/);
+    await picture('audited', false);
+    await page.locator('#life').getByRole('button', { name: 'Stop its key' }).click();
+    await confirm('look first');
+    await expect.poll(() => page.locator('#said').textContent()).toBe('1 is stopped.');
+    await expect.poll(() => page.locator('#keys').textContent()).toMatch(/notes1stopped/);
+    expect([await isHacked(), problems]).toEqual([false, []]);
+  });
+
   it('tells a guest that he may not, and hides what messages say', async () => {
     await open({}, 'guest');
     await page.locator('#list .open').first().click();

@@ -35,7 +35,7 @@ describe.each(RUNS)('the operations over HTTP on %s with %s', (platform, databas
 
   it('lets in nobody whom the guard does not, and a guest look only', async () => {
     const server = test.app.getHttpServer() as never;
-    for (const path of ['me', 'stats', 'queue', 'messages', 'messages/1', 'openapi.json', 'dashboard', 'dashboard/app.js', '']) {
+    for (const path of ['me', 'stats', 'queue', 'messages', 'messages/1', 'audit', 'openapi.json', 'dashboard', 'dashboard/app.js', '']) {
       await request(server).get(`/outbox${path === '' ? '' : '/'}${path}`).expect(401);
     }
     await request(server).post('/outbox/pause').send({ reason: 'x' }).expect(401);
@@ -85,6 +85,10 @@ describe.each(RUNS)('the operations over HTTP on %s with %s', (platform, databas
     await post('resume', { reason: 'x' }).expect(200);
     await post('resume', { topic: 'notes', reason: 'x' }).expect(200);
     expect((await post('purge', { reason: 'x', sent: 0 }).expect(200)).body).toMatchObject({ outcome: 'done' });
+    const { acts, next } = (await get('audit?by=ben&limit=2').expect(200)).body as { acts: object[]; next: string };
+    expect(acts).toMatchObject([{ act: 'purge', by: 'ben', reason: 'x', outcome: 'done' }, { act: 'resume', target: { topic: 'notes' } }]);
+    expect((await get(`audit?before=${next}&act=pause`)).body).toMatchObject({ acts: [{ target: { topic: 'all' } }, { target: { topic: 'notes' } }], next: null });
+    expect((await get(`audit?message=${id}&from=2020-01-01T00:00:00Z`)).body).toMatchObject({ acts: [{ act: 'requeue' }, { act: 'discard', reason: 'wrong' }] });
   });
 
   it.each([
@@ -96,6 +100,9 @@ describe.each(RUNS)('the operations over HTTP on %s with %s', (platform, databas
     ['messages?after=-1'],
     ['messages?topic=a&topic=b'],
     ['messages?key=%00'],
+    ['audit?limit=0'],
+    ['audit?who=ben'],
+    ['audit?before=x'],
     ['queue?since=1%20OR%201=1'],
   ])('refuses to look for %s', async (path) => {
     const { body } = await get(path).expect(400);

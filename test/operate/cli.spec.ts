@@ -47,6 +47,13 @@ describe.each(SERVERS)('npx outbox on %s', (database) => {
     await f.sweep();
     expect(await outbox('replay', '--state', 'sent', '--from', '2020-01-01', '--limit', '5', '--reason', 'test')).toMatchObject({ out: 'replay: 1 done' });
     expect(await f.count('pending')).toBe(1);
+    const audit = await outbox('audit', '--message', String(two));
+    expect(audit.code).toBe(0);
+    expect(audit.out).toMatch(/^id +at +act +by +outcome +on +result +why\n\d+ +\S+Z +discard +ben +done +\{"topic":"orders","limit":10\} +\{"done":1,.*\} +wrong$/);
+    const newest = JSON.parse((await outbox('--json', 'audit', '--limit', '1')).out) as { acts: object[]; next: string };
+    expect(newest).toMatchObject({ acts: [{ act: 'replay', reason: 'test' }], next: expect.any(String) as unknown });
+    expect((await outbox('audit', '--by', 'anna', '--before', newest.next)).out).toContain('requeue');
+    expect(await outbox('audit', '--from', 'yesterday')).toMatchObject({ code: 2 });
   });
 
   it('pauses, resumes, stops keys, and purges', async () => {
@@ -58,7 +65,7 @@ describe.each(SERVERS)('npx outbox on %s', (database) => {
     expect(await outbox('block', 'orders', 'k', '--reason', 'look')).toMatchObject({ code: 0 });
     expect(await outbox('release', 'orders', 'k', '--reason', 'looked')).toMatchObject({ code: 0, out: 'release: orders k' });
     expect(await outbox('release', 'orders', 'k', '--reason', 'looked')).toMatchObject({ code: 0, out: 'It was not stopped.' });
-    expect(await outbox('purge', '--sent', '0ms', '--reason', 'space')).toMatchObject({ code: 0, out: 'purge: 0 sent, 0 dead, 0 consumed, 0 failures' });
+    expect(await outbox('purge', '--sent', '0ms', '--reason', 'space')).toMatchObject({ code: 0, out: 'purge: 0 sent, 0 dead, 0 consumed, 0 failures, 0 audit' });
   });
 
   it('says what is wrong, and does nothing then', async () => {

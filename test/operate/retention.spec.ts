@@ -72,7 +72,7 @@ describe.each(DATABASES)('retention on %s', (database) => {
 
   it('takes away what was sent long ago, and nothing else', async () => {
     await history();
-    expect(await cleanerOf(f).pass(QUICK)).toEqual({ outcome: 'done', purged: { sent: 25, dead: 0, consumed: 0, failures: 0 } });
+    expect(await cleanerOf(f).pass(QUICK)).toEqual({ outcome: 'done', purged: { sent: 25, dead: 0, consumed: 0, failures: 0, audit: 0 } });
     expect(await keys('message')).toEqual(['pending', 'dead', 'young']);
     expect([await f.count('pending'), await f.count('dead'), await f.count('history')]).toEqual([1, 1, 0]);
     // What waits is still sent.
@@ -111,9 +111,9 @@ describe.each(DATABASES)('retention on %s', (database) => {
       await consumed(f, table, 15, 25);
       await consumed(f, table, 8, 3);
     }
-    expect((await cleanerOf(f).pass(QUICK)).purged).toEqual({ sent: 0, dead: 0, consumed: 25, failures: 25 });
+    expect((await cleanerOf(f).pass(QUICK)).purged).toEqual({ sent: 0, dead: 0, consumed: 25, failures: 25, audit: 0 });
     expect([await f.count('consumed'), await f.count('failure')]).toEqual([3, 3]);
-    expect((await cleanerOf(f).pass({ ...QUICK, consumed: false, failures: 7 * DAY })).purged).toEqual({ sent: 0, dead: 0, consumed: 0, failures: 3 });
+    expect((await cleanerOf(f).pass({ ...QUICK, consumed: false, failures: 7 * DAY })).purged).toEqual({ sent: 0, dead: 0, consumed: 0, failures: 3, audit: 0 });
   });
 
   it('ends with the process in the middle of a pass, and the next one goes on', async () => {

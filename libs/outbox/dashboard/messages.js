@@ -1,9 +1,15 @@
-// Messages: found, chosen, requeued, discarded, and the life of one.
+// Messages: found, chosen, requeued, discarded, replayed, and the life of one.
 import { get } from './api.js';
 import { act, say } from './dialogs.js';
 import { byId, count, make, time } from './dom.js';
 
-const CAN = { requeue: ['dead', 'discarded'], discard: ['dead', 'held', 'pending'] };
+/** @typedef {'requeue' | 'replay' | 'discard'} Act */
+/** @type {Record<Act, { states: string[], done: string, title: string, text: string, danger?: boolean }>} */
+const ACTS = {
+  requeue: { states: ['dead', 'discarded'], title: 'Requeue', done: 'Requeued', text: 'It is sent again, in its old place among what still waits of its key. What the key has sent meanwhile stands before it.' },
+  replay: { states: ['sent'], title: 'Replay', done: 'Replayed', text: 'It is sent once more, behind what its key has sent since. Consumers that remember it skip it, others handle it.' },
+  discard: { states: ['dead', 'held', 'pending'], title: 'Discard', done: 'Discarded', text: 'It is not sent. It stays in the log with your name and reason, and can be requeued.', danger: true },
+};
 
 /**
  * @param {{ canReadContent: boolean }} me
@@ -67,19 +73,25 @@ export function startMessages(me, onChange) {
     byId('choose-all').checked = boxes.length > 0 && chosen.size === boxes.length;
     byId('choose-all').disabled = boxes.length === 0;
     for (const button of document.querySelectorAll('#messages [data-act]')) {
-      const states = CAN[/** @type {HTMLElement} */ (button).dataset.act];
+      const { states } = ACTS[/** @type {Act} */ (/** @type {HTMLElement} */ (button).dataset.act)];
       /** @type {HTMLButtonElement} */ (button).disabled = ![...chosen].some((id) => states.includes(shown.get(id)?.state));
     }
   }
 
-  /** @param {'requeue' | 'discard'} name @param {readonly string[]} ids @param {string} which */
+  /** @param {Act} name @param {readonly string[]} ids @param {string} which */
   async function repair(name, ids, which) {
-    const what = name === 'requeue'
-      ? { title: `Requeue ${which}?`, text: 'It is sent again, in its old place among what still waits of its key. What the key has sent meanwhile stands before it.', yes: 'Requeue' }
-      : { title: `Discard ${which}?`, text: 'It is not sent. It stays in the log with your name and reason, and can be requeued.', yes: 'Discard', danger: true };
-    if (!(await act(what, `messages/${name}`, { ids }, (result) => told(name, result)))) return false;
+    const { title, text, danger, done } = ACTS[name];
+    if (!(await act({ title: `${title} ${which}?`, text, yes: title, danger: danger ?? false }, `messages/${name}`, { ids }, (result) => told(done, result)))) return false;
     await Promise.all([find(), onChange()]);
     byId('messages').focus();
+    return true;
+  }
+
+  /** @param {string} topic @param {string} key */
+  async function block(topic, key) {
+    const what = { title: 'Stop the key?', text: `${key} of ${topic}: its messages wait, those to come too, until somebody releases it.`, yes: 'Stop the key', danger: true };
+    if (!(await act(what, 'keys/block', { topic, key }, () => `${key} is stopped.`))) return false;
+    await onChange();
     return true;
   }
 
@@ -87,17 +99,22 @@ export function startMessages(me, onChange) {
   async function life(found) {
     /** @type {any} */
     let message;
+    /** @type {any[]} */
+    let acts;
     try {
       message = await get(`messages/${found.id}`, { content: me.canReadContent ? 'true' : undefined });
+      ({ acts } = await get('audit', { message: found.id, limit: '20' }));
     } catch (error) {
       return say(error instanceof Error ? error.message : String(error), true);
     }
     const { id, messageId, topic, key, type, state, attempts, lastError, createdAt, sentAt, payload, headers } = message;
-    const repairs = /** @type {('requeue' | 'discard')[]} */ (Object.keys(CAN)).filter((name) => CAN[name].includes(state));
+    const repairs = /** @type {Act[]} */ (Object.keys(ACTS)).filter((name) => ACTS[name].states.includes(state));
+    const closing = (/** @type {() => Promise<boolean>} */ work) => async () => (await work()) && byId('life').close();
     byId('life-title').textContent = type;
     byId('life-body').replaceChildren(
       make('ol', { class: 'timeline' },
         make('li', {}, 'Written ', time(createdAt)),
+        ...acts.toReversed().map(({ act: name, by, reason, beganAt }) => make('li', { class: 'warn' }, make('b', {}, name), ' by ', make('b', {}, by), ` – ${reason} – `, time(beganAt))),
         attempts > 0 ? make('li', { class: 'bad' }, `Refused ${count(attempts)} ${attempts === 1 ? 'time' : 'times'}`) : null,
         lastError === null ? null : make('li', { class: 'bad' }, make('span', { class: 'error' }, lastError)),
         make('li', { class: kindOf(state) }, make('b', {}, state), sentAt === null ? '' : ' ', sentAt === null ? null : time(sentAt))),
@@ -105,7 +122,9 @@ export function startMessages(me, onChange) {
       ...(payload === undefined
         ? [make('p', { class: 'quiet' }, 'What it says is shown only to those who may read it.')]
         : [make('h3', {}, 'Headers'), make('pre', { tabindex: 0 }, pretty(headers) ?? 'none'), make('h3', {}, 'Payload'), make('pre', { tabindex: 0 }, pretty(payload) ?? 'none')]),
-      make('div', { class: 'bar end' }, ...repairs.map((name) => make('button', { type: 'button', class: name === 'requeue' ? 'main' : 'danger', click: async () => (await repair(name, [id], `message ${id}`)) && byId('life').close() }, name === 'requeue' ? 'Requeue' : 'Discard'))),
+      make('div', { class: 'bar end' },
+        key === null ? null : make('button', { type: 'button', click: closing(() => block(topic, key)) }, 'Stop its key'),
+        ...repairs.map((name) => make('button', { type: 'button', class: ACTS[name].danger ? 'danger' : 'main', click: closing(() => repair(name, [id], `message ${id}`)) }, ACTS[name].title))),
     );
     byId('life').showModal();
   }
@@ -123,18 +142,18 @@ export function startMessages(me, onChange) {
     update();
   });
   for (const button of /** @type {NodeListOf<HTMLButtonElement>} */ (document.querySelectorAll('#messages [data-act]'))) {
-    button.addEventListener('click', () => repair(/** @type {'requeue'} */ (button.dataset.act), [...chosen], chosen.size === 1 ? 'one message' : `${count(chosen.size)} messages`));
+    button.addEventListener('click', () => repair(/** @type {Act} */ (button.dataset.act), [...chosen], chosen.size === 1 ? 'one message' : `${count(chosen.size)} messages`));
   }
   find();
 }
 
-/** @param {string} name @param {any} result */
-function told(name, { done, notFound, skipped }) {
+/** @param {string} word @param {any} result */
+function told(word, { done, notFound, skipped }) {
   const rest = [
     ...(notFound.length > 0 ? [`${count(notFound.length)} not in the log`] : []),
     ...(skipped.length > 0 ? [`${count(skipped.length)} passed by, being ${[...new Set(skipped.map((/** @type {any} */ one) => one.state))].join(' or ')}`] : []),
   ];
-  return [`${name === 'requeue' ? 'Requeued' : 'Discarded'}: ${count(done)}.`, ...rest].join(' ');
+  return [`${word}: ${count(done)}.`, ...rest].join(' ');
 }
 
 /** @param {string} state */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
-import type { ActOptions, ActResult, OutboxAdmin, Target } from '../operate/outbox-admin';
+import type { Target } from '../operate/act-batches';
 import type { Operator } from '../operate/audit';
+import type { ActOptions, ActResult, OutboxAdmin } from '../operate/outbox-admin';
 import type { MessageFilter } from '../store/look';
 import { Failure } from './failure';
 import { time, wholeNumber } from './parse';

@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { OperationInvalidError, OutboxOptionsError } from '../errors';
+import { auditCommand } from './audit-command';
 import { deadLetterCommands } from './dead-letter-commands';
 import type { Source } from './data-source';
 import { doctorCommand, openPatient } from './doctor-command';
@@ -33,6 +34,7 @@ export async function runCommand(args: readonly string[], output: Output): Promi
   };
   const run = runner(openOperator, settings, output);
   messageCommands(program, run);
+  auditCommand(program, run);
   tableCommands(program, run, output);
   deadLetterCommands(program, run);
   relayCommand(program, settings, output);

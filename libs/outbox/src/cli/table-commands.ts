@@ -41,6 +41,7 @@ export function tableCommands(program: Command, run: Run, output: Output): void 
     .addOption(age('dead', 'dead messages (default never)'))
     .addOption(age('consumed', 'what consumers remember (default 14d)'))
     .addOption(age('failures', 'failed attempts of consumers (default 14d)'))
+    .addOption(age('audit', 'what operators have done (default 365d)'))
     .option('--archive', 'move messages to the history instead of deleting them')
     .option('--batch-size <n>', 'rows of one transaction', wholeNumber)
     .action(run(async ({ admin, operator, progress }, print, { reason, by, archive, ...rules }: Reason & RetentionOptions & { archive?: boolean }) => {

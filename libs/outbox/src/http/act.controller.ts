@@ -3,7 +3,7 @@ import type { Operator } from '../operate/audit';
 import type { ActResult, OutboxAdmin } from '../operate/outbox-admin';
 import type { HttpRequest, HttpSettings } from './http-options';
 import { HTTP_ADMIN, HTTP_SETTINGS } from './http-tokens';
-import { as, KeyRequest, MessagesRequest, PauseRequest, PurgeRequest, targetOf } from './requests';
+import { as, given, KeyRequest, MessagesRequest, PauseRequest, PurgeRequest, targetOf } from './requests';
 
 /** Acts. Who acts comes from the request itself, never from what it says in its body. */
 @Controller()
@@ -61,8 +61,7 @@ export class ActController {
   @Post('purge')
   @HttpCode(200)
   async purge(@Body(as(PurgeRequest)) { reason, archive, ...ages }: PurgeRequest, @Req() request: HttpRequest): Promise<object> {
-    const given = Object.fromEntries(Object.entries(ages).filter(([, age]) => age !== undefined));
-    return this.admin.purge(this.operator(request, { reason }), { ...given, ...(archive === true ? { mode: 'archive' } : {}) });
+    return this.admin.purge(this.operator(request, { reason }), { ...given(ages), ...(archive === true ? { mode: 'archive' } : {}) });
   }
 
   private operator(request: HttpRequest, { reason }: { readonly reason: string }): Operator {

@@ -3,7 +3,7 @@ import type { OutboxAdmin } from '../operate/outbox-admin';
 import type { HttpRequest, HttpSettings } from './http-options';
 import { HTTP_ADMIN, HTTP_SETTINGS } from './http-tokens';
 import { openApi } from './open-api';
-import { as, filterOf, FindRequest, QueueRequest, ShowRequest } from './requests';
+import { as, AuditRequest, auditFilterOf, filterOf, FindRequest, given, QueueRequest, ShowRequest } from './requests';
 
 /** Looks; changes nothing. */
 @Controller()
@@ -30,7 +30,7 @@ export class LookController {
 
   @Get('messages')
   async find(@Query(as(FindRequest)) { after, limit, ...filter }: FindRequest): Promise<object> {
-    return this.admin.find(filterOf(filter), { ...(after === undefined ? {} : { after }), ...(limit === undefined ? {} : { limit }) });
+    return this.admin.find(filterOf(filter), given({ after, limit }));
   }
 
   @Get('messages/:id')
@@ -40,6 +40,11 @@ export class LookController {
     const message = await this.admin.show(id, { content: wanted });
     if (!message) throw new NotFoundException('This message is not in the log.');
     return message;
+  }
+
+  @Get('audit')
+  async audit(@Query(as(AuditRequest)) { before, limit, ...filter }: AuditRequest): Promise<object> {
+    return this.admin.audit(auditFilterOf(filter), given({ before, limit }));
   }
 
   @Get('openapi.json')

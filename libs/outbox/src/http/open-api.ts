@@ -38,7 +38,9 @@ const SCHEMAS = {
   }),
   ActResult: all({ done: whole, notFound: list(text), skipped: list(all({ id: text, state })) }),
   Done: all({ done: flag }),
-  Pass: all({ outcome: { type: 'string', enum: ['done', 'busy', 'stopped'] }, purged: all({ sent: whole, dead: whole, consumed: whole, failures: whole }) }),
+  Pass: all({ outcome: { type: 'string', enum: ['done', 'busy', 'stopped'] }, purged: all({ sent: whole, dead: whole, consumed: whole, failures: whole, audit: whole }) }),
+  AuditedAct: all({ id: text, act: text, by: text, reason: text, target: { description: 'as it was given' }, outcome: { type: 'string', enum: ['begun', 'done', 'failed'] }, result: { description: 'what has come of it' }, beganAt: time, endedAt: nullable(time) }),
+  AuditPage: all({ acts: list(ref('AuditedAct')), next: nullable(text) }),
   Me: all({ by: text, canReadContent: flag }),
   Failure: { type: 'object', required: ['statusCode', 'message'], properties: { statusCode: whole, code: text, message: {} } },
   MessagesRequest: {
@@ -53,7 +55,7 @@ const SCHEMAS = {
   },
   KeyRequest: all({ topic: text, key: text, reason }),
   PauseRequest: { type: 'object', required: ['reason'], properties: { topic: text, reason } },
-  PurgeRequest: { type: 'object', required: ['reason'], properties: { reason, sent: whole, dead: whole, consumed: whole, failures: whole, archive: flag } },
+  PurgeRequest: { type: 'object', required: ['reason'], properties: { reason, sent: whole, dead: whole, consumed: whole, failures: whole, audit: whole, archive: flag } },
 };
 
 const json = (schema: object): object => ({ content: { 'application/json': { schema } } });
@@ -91,6 +93,7 @@ export function openApi(): object {
       '/me': get('Who asks, and what they may read', ref('Me')),
       '/stats': get('What waits, by topic', ref('Stats')),
       '/queue': get('Where it waits: lanes and keys; how far the log is', ref('Queue'), { since: text }),
+      '/audit': get('What operators have done, newest first', ref('AuditPage'), { act: text, by: text, message: text, from: time, to: time, before: text, limit: { type: 'integer', minimum: 1, maximum: 1000 } }),
       '/messages': get('A page of messages', ref('MessagePage'), { ...filter, after: text, limit: { type: 'integer', minimum: 1, maximum: 1000 } }),
       '/messages/{id}': {
         parameters: [{ name: 'id', in: 'path', required: true, schema: text, description: 'in the log, or the message id' }],

@@ -2,7 +2,8 @@ import { type PipeTransform, type Type as Class, ValidationPipe } from '@nestjs/
 import { Type } from 'class-transformer';
 import { ArrayMaxSize, ArrayNotEmpty, IsArray, IsBoolean, IsIn, IsInt, IsISO8601, IsObject, IsOptional, IsString, Matches, Max, MaxLength, Min, ValidateNested } from 'class-validator';
 import { OperationInvalidError } from '../errors';
-import type { Target } from '../operate/outbox-admin';
+import type { Target } from '../operate/act-batches';
+import type { AuditFilter } from '../store/audit';
 import type { MessageFilter } from '../store/look';
 import type { MessageState } from '../store/message-state';
 
@@ -28,6 +29,17 @@ class LimitedFilterRequest extends FilterRequest {
 /** A page of messages. */
 export class FindRequest extends FilterRequest {
   @IsOptional() @Matches(/^\d{1,18}$/) after?: string;
+  @IsOptional() @Type(() => Number) @IsInt() @Min(1) @Max(1000) limit?: number;
+}
+
+/** A page of what operators have done. */
+export class AuditRequest {
+  @IsOptional() @IsString() @MaxLength(40) @Matches(NO_NUL) act?: string;
+  @IsOptional() @IsString() @MaxLength(190) @Matches(NO_NUL) by?: string;
+  @IsOptional() @IsString() @MaxLength(36) @Matches(NO_NUL) message?: string;
+  @IsOptional() @IsISO8601({ strict: true }) from?: string;
+  @IsOptional() @IsISO8601({ strict: true }) to?: string;
+  @IsOptional() @Matches(/^\d{1,18}$/) before?: string;
   @IsOptional() @Type(() => Number) @IsInt() @Min(1) @Max(1000) limit?: number;
 }
 
@@ -64,6 +76,7 @@ export class PurgeRequest extends ReasonRequest {
   @IsOptional() @IsInt() @Min(0) dead?: number;
   @IsOptional() @IsInt() @Min(0) consumed?: number;
   @IsOptional() @IsInt() @Min(0) failures?: number;
+  @IsOptional() @IsInt() @Min(0) audit?: number;
   @IsOptional() @IsBoolean() archive?: boolean;
 }
 
@@ -73,14 +86,20 @@ export function as(expectedType: Class<object>): PipeTransform {
 }
 
 export function filterOf({ topic, key, type, state, from, to }: FilterRequest): MessageFilter {
-  return {
-    ...(topic === undefined ? {} : { topic }),
-    ...(key === undefined ? {} : { key }),
-    ...(type === undefined ? {} : { type }),
-    ...(state === undefined ? {} : { state }),
-    ...(from === undefined ? {} : { from: new Date(from) }),
-    ...(to === undefined ? {} : { to: new Date(to) }),
-  };
+  return { ...given({ topic, key, type, state }), ...period({ from, to }) };
+}
+
+export function auditFilterOf({ act, by, message, from, to }: AuditRequest): AuditFilter {
+  return { ...given({ act, by, message }), ...period({ from, to }) };
+}
+
+function period({ from, to }: { readonly from: string | undefined; readonly to: string | undefined }): { from?: Date; to?: Date } {
+  return { ...(from === undefined ? {} : { from: new Date(from) }), ...(to === undefined ? {} : { to: new Date(to) }) };
+}
+
+/** Without what was not given. */
+export function given<T extends object>(parts: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }
 
 /** @throws OperationInvalidError */

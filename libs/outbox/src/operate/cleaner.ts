@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { ClaimSessions } from '../relay/claim-sessions';
+import { purgeAudit } from '../store/audit';
 import { type Connection, inTransaction } from '../store/connection';
 import type { OutboxStore } from '../store/outbox-store';
 import { type Purged, purgeConsumed, purgeDead, purgeSent } from '../store/purge';
@@ -11,6 +12,7 @@ export interface PurgeReport {
   readonly dead: number;
   readonly consumed: number;
   readonly failures: number;
+  readonly audit: number;
 }
 
 /** How a pass ended: it is done, another instance was at it, or the process stops. */
@@ -21,7 +23,7 @@ export interface Pass {
   readonly purged: PurgeReport;
 }
 
-const KINDS = ['sent', 'dead', 'consumed', 'failures'] as const;
+const KINDS = ['sent', 'dead', 'consumed', 'failures', 'audit'] as const;
 
 /**
  * Keeps the tables small: each pass takes away what is older than its rule, in batches that are a short transaction each,
@@ -30,7 +32,7 @@ const KINDS = ['sent', 'dead', 'consumed', 'failures'] as const;
  */
 export class Cleaner {
   private readonly logger = new Logger('OutboxCleaner');
-  private readonly totals = { sent: 0, dead: 0, consumed: 0, failures: 0 };
+  private readonly totals = { sent: 0, dead: 0, consumed: 0, failures: 0, audit: 0 };
   private running: Promise<unknown> | undefined;
   private stopping = false;
   private wakeUp: (() => void) | undefined;
@@ -63,7 +65,7 @@ export class Cleaner {
 
   /** One pass. Rejects when the database does not answer. */
   async pass(rules: Retention, onBatch: (purged: PurgeReport) => void = () => undefined): Promise<Pass> {
-    const purged = { sent: 0, dead: 0, consumed: 0, failures: 0 };
+    const purged = { sent: 0, dead: 0, consumed: 0, failures: 0, audit: 0 };
     const sessions = this.openSessions();
     let connection: Connection | undefined;
     try {
@@ -102,6 +104,7 @@ export class Cleaner {
     return inTransaction(connection, () => {
       if (kind === 'sent') return purgeSent(connection, dialect, after, limits, mode);
       if (kind === 'dead') return purgeDead(connection, dialect, after, limits, mode);
+      if (kind === 'audit') return purgeAudit(connection, dialect, limits);
       return purgeConsumed(connection, dialect, kind === 'consumed' ? 'consumed' : 'failure', after, limits);
     });
   }

@@ -1,10 +1,11 @@
 import { NoTransactionError, OperationInvalidError } from '../errors';
 import type { OutboxMessage } from '../event/message';
+import type { Sql } from '../store/dialect';
 import { readMessages } from '../store/look';
 import type { OutboxStore } from '../store/outbox-store';
 import type { AmbientTransactions } from '../transaction/ambient-transactions';
 import type { TransactionRunner } from '../transaction/transaction-runner';
-import { Audit, type Operator } from './audit';
+import type { Operator } from './audit';
 import { consumedId, type DeadLetter, describeLetter, type NotReplayable, originalMessage } from './dead-letter-record';
 import { type KafkaClient, rangesOf, readTopic, type TopicRecord } from './kafka-topic';
 import type { OutboxAdmin } from './outbox-admin';
@@ -36,8 +37,6 @@ const MAX_PAGE = 1000;
  * kafkajs. Replay in the service whose consumer has given the message up: its database knows that it did.
  */
 export class DeadLetters {
-  private readonly audit = new Audit();
-
   /** @internal */
   constructor(
     private readonly ambient: AmbientTransactions,
@@ -79,13 +78,14 @@ export class DeadLetters {
     for (const { partition, offset } of places) {
       if (!Number.isSafeInteger(partition) || partition < 0 || !/^\d{1,19}$/.test(offset)) throw new OperationInvalidError(`${partition}@${offset} is no place in a topic.`);
     }
-    return this.audit.record('replay dead letters', operator, { topic, places: places.map(({ partition, offset }) => `${partition}@${offset}`) }, async () => {
+    return this.admin.trail.record('replay dead letters', operator, { topic, places: places.map(({ partition, offset }) => `${partition}@${offset}`) }, async (_, entry) => {
       const records = await this.find(kafka, topic, places);
       const skipped: (LetterPlace & { why: NotReplayable | 'waiting' })[] = [];
       let replayed = 0;
       for (const record of records.values()) {
         const message = originalMessage(record);
-        const why = typeof message === 'string' ? message : await this.sendAgain(message, record, operator);
+        const why = typeof message === 'string' ? message : await this.sendAgain(message, record, operator, (sql) => entry.note(sql, { replayed: replayed + 1 }));
+        entry.committed();
         if (why === undefined) replayed++;
         else skipped.push({ partition: record.partition, offset: record.offset, why });
       }
@@ -114,7 +114,7 @@ export class DeadLetters {
   }
 
   /** Forgets that the consumer has had it, and sends it, in one transaction where the log does not have it already. */
-  private async sendAgain(message: OutboxMessage, letter: TopicRecord, operator: Operator): Promise<'waiting' | undefined> {
+  private async sendAgain(message: OutboxMessage, letter: TopicRecord, operator: Operator, note: (sql: Sql) => Promise<void>): Promise<'waiting' | undefined> {
     const { consumer } = describeLetter(letter);
     const [logged] = await readMessages(this.ambient.dataSource, this.store, [], [message.messageId]);
     if (logged && (logged.state !== 'sent' || logged.topic !== message.topic)) return 'waiting';
@@ -122,7 +122,10 @@ export class DeadLetters {
       const scope = this.ambient.current();
       if (!scope) throw new NoTransactionError('The replay has no transaction.');
       if (consumer !== null) await this.store.forgetDeadLettered(scope.queryRunner, consumer, consumedId(letter) ?? message.messageId);
-      if (!logged) scope.add([message]);
+      if (!logged) {
+        scope.add([message]);
+        await note(scope.queryRunner);
+      }
     });
     if (!logged) return undefined;
     // This database has sent it, and keeps one row for each id.

@@ -2,6 +2,7 @@ import type { DataSource } from 'typeorm';
 import { OperationInvalidError } from '../errors';
 import { slotOf } from '../event/hash';
 import type { ClaimSessions } from '../relay/claim-sessions';
+import { type AuditFilter, type AuditPage, findActs } from '../store/audit';
 import type { Connection } from '../store/connection';
 import { endHolds, holdAll, readHolds } from '../store/hold';
 import { type FoundMessage, findMessages, type MessageContent, type MessageFilter, type MessagePage, readMessages, type TopicsReport, topicsReport } from '../store/look';
@@ -12,16 +13,12 @@ import type { Backlog, OutboxStore } from '../store/outbox-store';
 import { pauseLanes, pauseTopic, resumeTopic } from '../store/pauses';
 import { discard, type Repaired, requeue } from '../store/repair';
 import { withLanes } from '../store/with-lanes';
+import { ActBatches, type Batch, BATCH, type Target } from './act-batches';
 import { Audit, type Operator } from './audit';
 import type { Cleaner, Pass, PurgeReport } from './cleaner';
+import { OperatorConnections } from './operator-connections';
 import { checkRetention, type RetentionOptions } from './retention-options';
-import { checkFilter, checkIds, checkLimit, checkPlace, checkTopic, type IdLists } from './targets';
-
-/**
- * The messages that an act is for: one id, several, or what a filter finds, oldest first and at most `limit`. A filter
- * without a `state` finds those that are dead, and for `replay` those that were sent.
- */
-export type Target = string | readonly string[] | (MessageFilter & { readonly limit: number });
+import { checkAuditFilter, checkFilter, checkIds, checkLimit, checkPlace, checkTopic } from './targets';
 
 /** What an act has come to. An id that was given appears as it was given. */
 export interface ActResult {
@@ -40,8 +37,6 @@ export interface ActOptions {
 
 export type OutboxStats = Backlog & TopicsReport;
 
-/** Rows of one batch: one transaction. */
-const BATCH = 500;
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 1000;
 
@@ -51,21 +46,27 @@ const REPLAYED: ReadonlySet<MessageState> = new Set(['sent']);
 
 /**
  * What an operator does: look, and repair. Each act takes the lanes of its messages as a relay would, so relays and other
- * operators may work meanwhile; each says who acts and why, and is written to the log. Messages are named by their id in
- * the log or by their message id.
+ * operators may work meanwhile; each says who acts and why, and is written down, in `outbox_audit` and in the log. Messages
+ * are named by their id in the log or by their message id.
  */
 export class OutboxAdmin {
-  private readonly audit = new Audit();
-  private sessions: ClaimSessions | undefined;
+  /** @internal */
+  readonly trail: Audit;
+  private readonly connections: OperatorConnections;
+  private readonly batches: ActBatches;
 
   /** @internal */
   constructor(
     private readonly dataSource: DataSource,
     private readonly store: OutboxStore,
-    private readonly openSessions: () => ClaimSessions,
+    openSessions: () => ClaimSessions,
     private readonly cleaner: Cleaner,
     private readonly wake: () => void,
-  ) {}
+  ) {
+    this.connections = new OperatorConnections(openSessions, wake);
+    this.trail = new Audit(store, this.connections);
+    this.batches = new ActBatches(dataSource, store);
+  }
 
   /** What waits, in all and by topic, and what is paused. Reads what waits, not the log. */
   async stats(): Promise<OutboxStats> {
@@ -109,13 +110,28 @@ export class OutboxAdmin {
   }
 
   /**
+   * What operators have done, newest first: in this process or another, by code, HTTP or on the command line.
+   *
+   * @param page `limit` defaults to 50, and is at most 1000
+   * @throws OperationInvalidError
+   */
+  async audit(filter: AuditFilter = {}, page: { readonly before?: string; readonly limit?: number } = {}): Promise<AuditPage> {
+    checkAuditFilter(filter);
+    const { before, limit = DEFAULT_PAGE } = page;
+    if (before !== undefined) checkPlace('before', before);
+    checkLimit(limit, MAX_PAGE);
+    const messages = filter.message === undefined ? undefined : await this.logIdsOf(filter.message);
+    return findActs(this.dataSource, this.store.dialect, filter, messages, before, limit);
+  }
+
+  /**
    * Has dead or discarded messages sent again, with a full count of attempts, each in its old place of its key among
    * those that still wait. What its key has sent meanwhile stands before it. A block that it has left on its key is over.
    *
    * @throws OperationInvalidError, LanesBusyError
    */
   async requeue(target: Target, operator: Operator, options: ActOptions = {}): Promise<ActResult> {
-    return this.act('requeue', target, operator, options, REQUEUED, 'dead', (connection, ids) => requeue(connection, this.store, ids, REQUEUED));
+    return this.act('requeue', target, operator, options, REQUEUED, 'dead', (connection, ids, written) => requeue(connection, this.store, ids, REQUEUED, written));
   }
 
   /**
@@ -126,7 +142,7 @@ export class OutboxAdmin {
    */
   async discard(target: Target, operator: Operator, options: ActOptions = {}): Promise<ActResult> {
     const note = `discarded by ${operator?.by}: ${operator?.reason}`;
-    return this.act('discard', target, operator, options, DISCARDED, 'dead', (connection, ids) => discard(connection, this.store, ids, DISCARDED, note));
+    return this.act('discard', target, operator, options, DISCARDED, 'dead', (connection, ids, written) => discard(connection, this.store, ids, DISCARDED, note, written));
   }
 
   /**
@@ -136,16 +152,17 @@ export class OutboxAdmin {
    * @throws OperationInvalidError, LanesBusyError
    */
   async replay(target: Target, operator: Operator, options: ActOptions = {}): Promise<ActResult> {
-    return this.act('replay', target, operator, options, REPLAYED, 'sent', (connection, ids) => requeue(connection, this.store, ids, REPLAYED));
+    return this.act('replay', target, operator, options, REPLAYED, 'sent', (connection, ids, written) => requeue(connection, this.store, ids, REPLAYED, written));
   }
 
   /** Stops a key: its messages wait, until it is released. @throws OperationInvalidError, LanesBusyError */
   async block(topic: string, key: string, operator: Operator): Promise<void> {
     const place = this.placeOf(topic, key);
-    return this.audit.record('block', operator, { topic, key }, () =>
-      this.withConnection((connection) =>
-        withLanes(connection, this.store, [place.lane], () => holdAll(connection, this.store.dialect, [{ place, state: 'stopped', delayMs: null }])),
-      ),
+    return this.trail.record('block', operator, { topic, key }, (connection, entry) =>
+      withLanes(connection, this.store, [place.lane], async () => {
+        await holdAll(connection, this.store.dialect, [{ place, state: 'stopped', delayMs: null }]);
+        await entry.done(connection, null);
+      }),
     );
   }
 
@@ -157,15 +174,14 @@ export class OutboxAdmin {
    */
   async release(topic: string, key: string, operator: Operator): Promise<boolean> {
     const place = this.placeOf(topic, key);
-    return this.audit.record('release', operator, { topic, key }, () =>
-      this.withConnection((connection) =>
-        withLanes(connection, this.store, [place.lane], async () => {
-          const state = (await readHolds(connection, this.store.dialect, [place])).get(placeName(place));
-          if (state !== 'stopped' && state !== 'blocked') return false;
-          await endHolds(connection, this.store.dialect, [place]);
-          return true;
-        }),
-      ),
+    return this.trail.record('release', operator, { topic, key }, (connection, entry) =>
+      withLanes(connection, this.store, [place.lane], async () => {
+        const state = (await readHolds(connection, this.store.dialect, [place])).get(placeName(place));
+        if (state !== 'stopped' && state !== 'blocked') return false;
+        await endHolds(connection, this.store.dialect, [place]);
+        await entry.done(connection, true);
+        return true;
+      }),
     );
   }
 
@@ -177,16 +193,16 @@ export class OutboxAdmin {
    */
   async pause(operator: Operator, topic?: string): Promise<void> {
     if (topic !== undefined) checkTopic(topic);
-    return this.audit.record('pause', operator, { topic: topic ?? 'all' }, () =>
-      this.withConnection((connection) => (topic === undefined ? pauseLanes(connection, this.store, true) : pauseTopic(connection, this.store, topic))),
+    return this.trail.record('pause', operator, { topic: topic ?? 'all' }, (connection) =>
+      topic === undefined ? pauseLanes(connection, this.store, true) : pauseTopic(connection, this.store, topic),
     );
   }
 
   /** Ends a pause; relays go on within a polling interval. @throws OperationInvalidError, LanesBusyError */
   async resume(operator: Operator, topic?: string): Promise<void> {
     if (topic !== undefined) checkTopic(topic);
-    return this.audit.record('resume', operator, { topic: topic ?? 'all' }, () =>
-      this.withConnection((connection) => (topic === undefined ? pauseLanes(connection, this.store, false) : resumeTopic(connection, this.store, topic))),
+    return this.trail.record('resume', operator, { topic: topic ?? 'all' }, (connection) =>
+      topic === undefined ? pauseLanes(connection, this.store, false) : resumeTopic(connection, this.store, topic),
     );
   }
 
@@ -198,13 +214,12 @@ export class OutboxAdmin {
   async purge(operator: Operator, rules: RetentionOptions = {}, options: { readonly onProgress?: (purged: PurgeReport) => void } = {}): Promise<Pass> {
     const all = { ...this.cleaner.rules, ...rules };
     checkRetention(all);
-    return this.audit.record('purge', operator, rules, () => this.cleaner.pass(all, options.onProgress));
+    return this.trail.record('purge', operator, rules, () => this.cleaner.pass(all, options.onProgress));
   }
 
   /** @internal */
   async close(): Promise<void> {
-    await this.sessions?.close();
-    this.sessions = undefined;
+    await this.connections.close();
   }
 
   private async act(
@@ -214,60 +229,27 @@ export class OutboxAdmin {
     { onProgress }: ActOptions,
     states: ReadonlySet<MessageState>,
     byDefault: MessageState,
-    work: (connection: Connection, ids: readonly string[]) => Promise<Repaired>,
+    work: Work,
   ): Promise<ActResult> {
-    const batches = this.batchesOf(target, states, byDefault);
-    return this.audit.record(name, operator, typeof target === 'string' || Array.isArray(target) ? { ids: [target].flat().slice(0, BATCH) } : (target as object), () =>
-      this.withConnection(async (connection) => {
-        const soFar = { done: 0, notFound: [] as string[], skipped: [] as { id: string; state: MessageState }[] };
-        for await (const { ids, given, unknown } of batches) {
-          const { done, skipped, notFound } = await work(connection, ids);
-          const asGiven = (id: string): string => given.get(id) ?? id;
-          soFar.done += done.length;
-          soFar.notFound.push(...unknown, ...notFound.map(asGiven));
-          soFar.skipped.push(...skipped.map(({ id, state }) => ({ id: asGiven(id), state })));
-          if (done.length > 0) this.wake();
-          onProgress?.({ ...soFar, notFound: [...soFar.notFound], skipped: [...soFar.skipped] });
-        }
-        return soFar;
-      }),
-    );
+    const batches = this.batches.of(target, states, byDefault);
+    const described = typeof target === 'string' || Array.isArray(target) ? { ids: [target].flat().slice(0, BATCH) } : (target as object);
+    return this.trail.record(name, operator, described, async (connection, entry) => {
+      let soFar: ActResult = { done: 0, notFound: [], skipped: [] };
+      for await (const batch of batches) {
+        const repaired = await work(connection, batch.ids, (result) => entry.note(connection, together(soFar, batch, result), result.done));
+        entry.committed();
+        soFar = together(soFar, batch, repaired);
+        if (repaired.done.length > 0) this.wake();
+        onProgress?.(soFar);
+      }
+      return soFar;
+    });
   }
 
-  /** Ids of the log, in batches, with what they were given as. */
-  private batchesOf(target: Target, states: ReadonlySet<MessageState>, byDefault: MessageState): AsyncIterable<Batch> {
-    if (typeof target === 'string') return this.byIds(checkIds([target]));
-    if (isList(target)) return this.byIds(checkIds(target));
-    const { limit, ...filter } = target ?? {};
-    checkFilter(filter);
-    checkLimit(limit, Number.MAX_SAFE_INTEGER);
-    if (filter.state !== undefined && !states.has(filter.state)) {
-      throw new OperationInvalidError(`It applies to messages that are ${[...states].join(' or ')}, not ${filter.state}.`);
-    }
-    return this.byFilter({ ...filter, state: filter.state ?? byDefault }, limit);
-  }
-
-  private async *byIds({ ids, messageIds, invalid }: IdLists): AsyncGenerator<Batch> {
-    const all = [...ids, ...messageIds];
-    if (invalid.length > 0) yield { ids: [], given: new Map(), unknown: invalid };
-    for (let start = 0; start < all.length; start += BATCH) {
-      const part = all.slice(start, start + BATCH);
-      const { ids: logIds, messageIds: uuids } = checkIds(part);
-      const found = uuids.length === 0 ? [] : await readMessages(this.dataSource, this.store, [], uuids);
-      const given = new Map(found.map(({ id, messageId }) => [id, messageId]));
-      const known = new Set(found.map(({ messageId }) => messageId));
-      yield { ids: [...new Set([...logIds, ...given.keys()])], given, unknown: uuids.filter((id) => !known.has(id)) };
-    }
-  }
-
-  private async *byFilter(filter: MessageFilter, limit: number): AsyncGenerator<Batch> {
-    let left = limit;
-    for (let after: string | null = '0'; after !== null && left > 0; ) {
-      const page: MessagePage = await findMessages(this.dataSource, this.store, filter, after, Math.min(left, BATCH));
-      if (page.messages.length > 0) yield { ids: page.messages.map(({ id }) => id), given: new Map(), unknown: [] };
-      left -= page.messages.length;
-      after = page.next;
-    }
+  private async logIdsOf(id: string): Promise<readonly string[]> {
+    const { ids, messageIds } = checkIds([id]);
+    if (messageIds.length === 0) return ids;
+    return (await readMessages(this.dataSource, this.store, [], messageIds)).map((message) => message.id);
   }
 
   private placeOf(topic: string, key: string): HoldPlace {
@@ -275,25 +257,16 @@ export class OutboxAdmin {
     if (typeof key !== 'string' || key === '') throw new OperationInvalidError('A key must be a text that is not empty.');
     return { lane: slotOf(topic, key, this.store.lanes), topic, key };
   }
-
-  private async withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    this.sessions ??= this.openSessions();
-    const connection = await this.sessions.openConnection();
-    try {
-      return await work(connection);
-    } finally {
-      await connection.close();
-      this.wake();
-    }
-  }
 }
 
-interface Batch {
-  readonly ids: readonly string[];
-  readonly given: ReadonlyMap<string, string>;
-  readonly unknown: readonly string[];
-}
+type Work = (connection: Connection, ids: readonly string[], written: (result: Repaired) => Promise<void>) => Promise<Repaired>;
 
-function isList(target: Target): target is readonly string[] {
-  return Array.isArray(target);
+/** What was done before, and with one batch more. Ids appear as they were given. */
+function together(before: ActResult, { given, unknown }: Batch, { done, notFound, skipped }: Repaired): ActResult {
+  const asGiven = (id: string): string => given.get(id) ?? id;
+  return {
+    done: before.done + done.length,
+    notFound: [...before.notFound, ...unknown, ...notFound.map(asGiven)],
+    skipped: [...before.skipped, ...skipped.map(({ id, state }) => ({ id: asGiven(id), state }))],
+  };
 }

@@ -14,6 +14,8 @@ export interface RetentionOptions {
   readonly consumed?: number | false;
   /** How long the failed attempts on a message are remembered after the last. Default 14 days. */
   readonly failures?: number | false;
+  /** How long it is remembered what operators have done. Default 365 days. */
+  readonly audit?: number | false;
   /** What becomes of old messages: `delete`, or `archive`, to the table `outbox_history`. Default `delete`. */
   readonly mode?: PurgeMode;
   /** Rows of one transaction. Default 1000. */
@@ -33,6 +35,7 @@ export const DEFAULT_RETENTION: Retention = {
   dead: false,
   consumed: 14 * DAY,
   failures: 14 * DAY,
+  audit: 365 * DAY,
   mode: 'delete',
   batchSize: 1000,
   pause: 100,

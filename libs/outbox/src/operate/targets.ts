@@ -1,5 +1,6 @@
 import { OperationInvalidError } from '../errors';
 import { isTopic } from '../event/to-message';
+import type { AuditFilter } from '../store/audit';
 import type { MessageFilter } from '../store/look';
 
 export interface IdLists {
@@ -34,17 +35,28 @@ const FILTERS: Record<keyof MessageFilter, 'string' | 'date'> = {
 };
 const STATES = ['pending', 'held', 'dead', 'sent', 'discarded', 'lost'];
 
+const AUDIT_FILTERS: Record<keyof AuditFilter, 'string' | 'date'> = { act: 'string', by: 'string', message: 'string', from: 'date', to: 'date' };
+
+/** @throws OperationInvalidError naming what is wrong */
+export function checkAuditFilter(filter: AuditFilter): void {
+  checkParts(filter, AUDIT_FILTERS);
+}
+
 /** @throws OperationInvalidError naming what is wrong: a filter that is not understood must not find everything */
 export function checkFilter(filter: MessageFilter): void {
-  for (const [name, value] of Object.entries(filter)) {
-    const kind = Object.hasOwn(FILTERS, name) ? FILTERS[name as keyof MessageFilter] : undefined;
-    if (!kind) throw new OperationInvalidError(`There is no filter "${name}". Known are: ${Object.keys(FILTERS).join(', ')}.`);
+  checkParts(filter, FILTERS);
+  if (filter.state !== undefined && !STATES.includes(filter.state)) {
+    throw new OperationInvalidError(`There is no state "${String(filter.state)}". Known are: ${STATES.join(', ')}.`);
+  }
+}
+
+function checkParts(filter: object, known: Readonly<Record<string, 'string' | 'date'>>): void {
+  for (const [name, value] of Object.entries(filter) as [string, unknown][]) {
+    const kind = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (!kind) throw new OperationInvalidError(`There is no filter "${name}". Known are: ${Object.keys(known).join(', ')}.`);
     if (value === undefined) throw new OperationInvalidError(`The filter ${name} is undefined: leave it out to find all.`);
     const isRight = kind === 'date' ? value instanceof Date && !Number.isNaN(value.getTime()) : typeof value === 'string' && value !== '';
     if (!isRight) throw new OperationInvalidError(`The filter ${name} must be a ${kind === 'date' ? 'valid date' : 'text'}.`);
-  }
-  if (filter.state !== undefined && !STATES.includes(filter.state)) {
-    throw new OperationInvalidError(`There is no state "${String(filter.state)}". Known are: ${STATES.join(', ')}.`);
   }
 }
 

@@ -40,6 +40,8 @@ export interface Dialect {
   epochMs(column: string): string;
   /** A bigint column as decimal text. */
   idText(column: string): string;
+  /** The id that the last insert on this connection has been given, as an expression. */
+  readonly lastId: string;
   /** The statement with its parameters as the driver wants them. */
   bind(sql: string): string;
   /** The statements that make the tables. Each can run again. */

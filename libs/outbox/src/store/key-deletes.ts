@@ -11,9 +11,11 @@ export const KEY_COLUMNS = {
   dead: ['id'],
   consumed: ['consumer', 'message_id'],
   failure: ['consumer', 'message_id'],
+  audit: ['id'],
+  auditMessage: ['audit_id', 'id'],
 } as const satisfies Partial<Record<keyof TableNames, readonly KeyColumn[]>>;
 
-export type KeyColumn = 'lane' | 'topic' | 'message_key' | 'id' | 'consumer' | 'message_id';
+export type KeyColumn = 'lane' | 'topic' | 'message_key' | 'id' | 'consumer' | 'message_id' | 'audit_id';
 export type KeyedTable = keyof typeof KEY_COLUMNS;
 /** A primary key, in the order of its columns. */
 export type Key = readonly (string | number)[];
@@ -36,7 +38,7 @@ export function hasKey(table: KeyedTable, keys: readonly Key[]): Statement {
   const columns: readonly KeyColumn[] = KEY_COLUMNS[table];
   const parameters: string[] = [];
   const value = (column: KeyColumn | undefined, given: string | number | undefined): string => {
-    if (column === 'lane' || column === 'id') return String(given);
+    if (column === 'lane' || column === 'id' || column === 'audit_id') return String(given);
     parameters.push(String(given));
     return '?';
   };

@@ -59,6 +59,13 @@ export function createTables(collation: string, noPad: boolean, tables: TableNam
       archived_at DATETIME(6) NOT NULL,
       PRIMARY KEY (id)
     ) ${engine}`,
+    `CREATE TABLE IF NOT EXISTS ${tables.audit} (
+      id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, act VARCHAR(40) NOT NULL, acted_by VARCHAR(190) NOT NULL, reason VARCHAR(500) NOT NULL,
+      target TEXT NOT NULL, outcome VARCHAR(10) NOT NULL, result TEXT NULL, began_at DATETIME(6) NOT NULL, ended_at DATETIME(6) NULL
+    ) ${engine}`,
+    `CREATE TABLE IF NOT EXISTS ${tables.auditMessage} (
+      audit_id BIGINT NOT NULL, id BIGINT NOT NULL, PRIMARY KEY (audit_id, id), KEY ix_id (id)
+    ) ${engine}`,
     ...fillOnce(tables.lane, 'lane', lanes),
     ...fillOnce(tables.bucket, 'bucket', ORDER_BUCKETS),
   ];

@@ -33,6 +33,7 @@ export function mysqlDialect(
     topic: 'VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin',
     message_key: `VARCHAR(190) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
     id: 'BIGINT',
+    audit_id: 'BIGINT',
     consumer: `VARCHAR(100) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
     message_id: `VARCHAR(190) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
   };
@@ -56,6 +57,7 @@ export function mysqlDialect(
     idText: (column) => `CAST(${column} AS CHAR)`,
     bind: (sql) => sql,
     createTables: (lanes) => createTables(collationOf(name, noPad), noPad, tables, lanes),
+    lastId: 'LAST_INSERT_ID()',
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
     insertMessages: (sql, messages, buckets) => insert(sql, tables, messages, buckets),

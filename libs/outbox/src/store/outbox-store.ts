@@ -42,7 +42,7 @@ export class OutboxStore {
     const { tables } = this.dialect;
     let lanes: number;
     try {
-      for (const table of [tables.message, tables.pending, tables.hold, tables.held, tables.consumed, tables.failure, tables.sequence]) {
+      for (const table of [tables.message, tables.pending, tables.hold, tables.held, tables.consumed, tables.failure, tables.sequence, tables.audit, tables.auditMessage]) {
         await sql.query(`SELECT 1 FROM ${table} WHERE 1 = 0`);
       }
       const rows = (await sql.query(`SELECT COUNT(*) AS count FROM ${tables.lane}`)) as { count: string | number }[];

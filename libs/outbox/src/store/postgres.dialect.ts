@@ -79,6 +79,7 @@ export function postgresDialect(names: TableNames, schema: string | undefined): 
       return sql.replaceAll('?', () => `$${++index}`);
     },
     createTables: (lanes) => createTables(tables, names, lanes),
+    lastId: 'lastval()',
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
     insertMessages(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void> {
@@ -244,6 +245,14 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
     )`,
     `CREATE INDEX IF NOT EXISTS "ix_${names.consumed}_consumed_at" ON ${tables.consumed} (consumed_at)`,
     `CREATE INDEX IF NOT EXISTS "ix_${names.failure}_updated_at" ON ${tables.failure} (updated_at)`,
+    `CREATE TABLE IF NOT EXISTS ${tables.audit} (
+      id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, act VARCHAR(40) NOT NULL, acted_by VARCHAR(190) NOT NULL, reason VARCHAR(500) NOT NULL,
+      target TEXT NOT NULL, outcome VARCHAR(10) NOT NULL, result TEXT NULL, began_at TIMESTAMP(6) NOT NULL, ended_at TIMESTAMP(6) NULL
+    )`,
+    `CREATE TABLE IF NOT EXISTS ${tables.auditMessage} (
+      audit_id BIGINT NOT NULL, id BIGINT NOT NULL, PRIMARY KEY (audit_id, id)
+    )`,
+    `CREATE INDEX IF NOT EXISTS "ix_${names.auditMessage}_id" ON ${tables.auditMessage} (id)`,
     `CREATE TABLE IF NOT EXISTS ${tables.history} (
       LIKE ${tables.message} INCLUDING DEFAULTS, archived_at TIMESTAMP(6) NOT NULL, PRIMARY KEY (id)
     )`,

@@ -17,6 +17,9 @@ export interface Repaired {
   readonly notFound: readonly string[];
 }
 
+/** Called in the transaction of the act, when something was done. */
+type Written = (result: Repaired) => Promise<void>;
+
 /** A message of the log, without what it says. */
 interface Row {
   readonly id: string;
@@ -41,8 +44,8 @@ class MessagesGone extends LanesBusyError {}
  * Has messages that have ended in one of the given states sent (again): each is back in its place by id, behind the
  * hold of its key if there is one; a block that a given-up message has left behind it is over.
  */
-export async function requeue(connection: Connection, store: OutboxStore, ids: readonly string[], from: ReadonlySet<MessageState>): Promise<Repaired> {
-  return repair(connection, store, ids, from, async (rows) => {
+export async function requeue(connection: Connection, store: OutboxStore, ids: readonly string[], from: ReadonlySet<MessageState>, written: Written): Promise<Repaired> {
+  return repair(connection, store, ids, from, written, async (rows) => {
     const { dialect } = store;
     await update(connection, dialect, rows, { change: 'status = 0, retry_count = 0, next_retry_at = NULL', parameters: [] });
     const holds = await readHolds(connection, dialect, rows.map(keyPlace));
@@ -59,8 +62,8 @@ export async function requeue(connection: Connection, store: OutboxStore, ids: r
 }
 
 /** Decides that messages are not sent, with a note for those who ask later. Followers of a given-up one go on. */
-export async function discard(connection: Connection, store: OutboxStore, ids: readonly string[], from: ReadonlySet<MessageState>, note: string): Promise<Repaired> {
-  return repair(connection, store, ids, from, async (rows) => {
+export async function discard(connection: Connection, store: OutboxStore, ids: readonly string[], from: ReadonlySet<MessageState>, note: string, written: Written): Promise<Repaired> {
+  return repair(connection, store, ids, from, written, async (rows) => {
     const { dialect } = store;
     const pending = rows.filter(({ state }) => state === 'pending');
     if (pending.length > 0) {
@@ -97,6 +100,7 @@ async function repairOnce(
   store: OutboxStore,
   ids: readonly string[],
   from: ReadonlySet<MessageState>,
+  written: Written,
   change: (rows: readonly Row[]) => Promise<void>,
 ): Promise<Repaired> {
   const lanes = (await readRows(connection, store, ids)).map(({ lane }) => lane);
@@ -111,11 +115,13 @@ async function repairOnce(
     const taken = rows.filter(({ state, unswept }) => from.has(state) && !unswept);
     if (taken.length > 0) await change(taken);
     const found = new Set(rows.map(({ id }) => id));
-    return {
+    const result = {
       done: taken.map(({ id }) => id),
       skipped: rows.filter((row) => !taken.includes(row)).map(({ id, state }) => ({ id, state })),
       notFound: ids.filter((id) => !found.has(id)),
     };
+    if (taken.length > 0) await written(result);
+    return result;
   });
 }
 

@@ -29,6 +29,7 @@ export function sqliteDialect(names: TableNames): Dialect {
     idText: (column) => `CAST(${column} AS TEXT)`,
     bind: (sql) => sql,
     createTables: (lanes) => createTables(tables, names, lanes),
+    lastId: 'last_insert_rowid()',
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
     async insertMessages(sql: Sql, messages: readonly NewMessage[]): Promise<void> {
@@ -186,6 +187,12 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
     ) WITHOUT ROWID`,
     `CREATE INDEX IF NOT EXISTS "ix_${names.consumed}_consumed_at" ON ${tables.consumed} (consumed_at)`,
     `CREATE INDEX IF NOT EXISTS "ix_${names.failure}_updated_at" ON ${tables.failure} (updated_at)`,
+    `CREATE TABLE IF NOT EXISTS ${tables.audit} (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, act TEXT NOT NULL, acted_by TEXT NOT NULL, reason TEXT NOT NULL,
+      target TEXT NOT NULL, outcome TEXT NOT NULL, result TEXT NULL, began_at TEXT NOT NULL, ended_at TEXT NULL
+    )`,
+    `CREATE TABLE IF NOT EXISTS ${tables.auditMessage} (audit_id INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (audit_id, id)) WITHOUT ROWID`,
+    `CREATE INDEX IF NOT EXISTS "ix_${names.auditMessage}_id" ON ${tables.auditMessage} (id)`,
     `CREATE TABLE IF NOT EXISTS ${tables.history} (
       id INTEGER PRIMARY KEY,
       ${MESSAGE_TABLE_COLUMNS},

@@ -20,6 +20,10 @@ export interface TableNames {
   readonly dead: string;
   /** The rows of the log that the cleaner has taken out of it, where it keeps them. */
   readonly history: string;
+  /** One row for each act of an operator: who, why, on what, and what has come of it. */
+  readonly audit: string;
+  /** One row for each message that an act was done to. */
+  readonly auditMessage: string;
   /** One row for each message that a consumer has handled. */
   readonly consumed: string;
   /** One row for each message that a consumer has failed on. */
@@ -38,6 +42,8 @@ const DEFAULT_NAMES: TableNames = {
   settled: 'outbox_settled',
   dead: 'outbox_dead',
   history: 'outbox_history',
+  audit: 'outbox_audit',
+  auditMessage: 'outbox_audit_message',
   consumed: 'consumed_message',
   failure: 'consumed_failure',
   sequence: 'consumed_sequence',
