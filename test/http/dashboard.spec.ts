@@ -202,7 +202,7 @@ describe('the page', () => {
 
   it('stops a key and replays from the life of a message, which tells who did what', async () => {
     const sent = `(SELECT id FROM outbox_message WHERE topic = 'notes' ORDER BY id LIMIT 1)`;
-    await app.dataSource.query(`UPDATE outbox_message SET status = 1, sent_at = created_at WHERE id = ${sent}`);
+    await app.dataSource.query(`UPDATE outbox_message SET status = 1 WHERE id = ${sent}`);
     await app.dataSource.query(`DELETE FROM outbox_pending WHERE id = ${sent}`);
     await open();
     const confirm = async (reason: string): Promise<void> => {
