@@ -181,7 +181,7 @@ describe('OutboxHttpModule', () => {
 
   it('refuses to start without a guard, and with options that it does not understand', () => {
     expect([failure({}), failure({ guard: [], actor }), failure({ allowAnonymous: false }), failure(undefined as never)]).toEqual(Array(4).fill('OUTBOX_HTTP_UNGUARDED'));
-    for (const wrong of [{ guard }, { guard: 'x', actor }, { guard, actor, allowAnonymous: true }, { guard, actor, path: '../x' }, { guard, actor, path: ':id' }, { guard, actor, guards: [] }, { guard, actor, canReadContent: true }]) {
+    for (const wrong of [{ guard }, { guard: 'x', actor }, { guard, actor, allowAnonymous: true }, { guard, actor, path: '../x' }, { guard, actor, path: ':id' }, { guard, actor, guards: [] }, { guard, actor, canReadContent: true }, { guard, actor, kafka: {} }]) {
       expect([wrong, failure(wrong)]).toEqual([wrong, 'OUTBOX_OPTIONS_INVALID']);
     }
     expect([failure({ guard, actor, path: '/internal/outbox/' }), failure({ allowAnonymous: true })]).toEqual(['none', 'none']);

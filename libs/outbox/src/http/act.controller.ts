@@ -1,7 +1,7 @@
-import { Body, Controller, ForbiddenException, HttpCode, Inject, Post, Req } from '@nestjs/common';
+import { Body, Controller, HttpCode, Inject, Post, Req } from '@nestjs/common';
 import type { Operator } from '../operate/audit';
 import type { ActResult, OutboxAdmin } from '../operate/outbox-admin';
-import type { HttpRequest, HttpSettings } from './http-options';
+import { type HttpRequest, type HttpSettings, operatorOf } from './http-options';
 import { HTTP_ADMIN, HTTP_SETTINGS } from './http-tokens';
 import { as, given, KeyRequest, MessagesRequest, PauseRequest, PurgeRequest, targetOf } from './requests';
 
@@ -65,8 +65,6 @@ export class ActController {
   }
 
   private operator(request: HttpRequest, { reason }: { readonly reason: string }): Operator {
-    const by: unknown = this.settings.actor(request);
-    if (typeof by !== 'string' || by.trim() === '') throw new ForbiddenException('It is not known who asks.');
-    return { by, reason };
+    return operatorOf(this.settings, request, reason);
   }
 }

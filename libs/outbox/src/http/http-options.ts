@@ -1,5 +1,7 @@
-import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import { type CanActivate, ForbiddenException, type ModuleMetadata, type Type } from '@nestjs/common';
 import { HttpUnguardedError, OutboxOptionsError } from '../errors';
+import type { Operator } from '../operate/audit';
+import type { KafkaClient } from '../operate/kafka-topic';
 
 /** What is the same of a request on Express and on Fastify. */
 export interface HttpRequest {
@@ -22,6 +24,11 @@ interface CommonOptions {
   readonly imports?: ModuleMetadata['imports'];
   /** Who may read payloads and headers of messages. Default: nobody. */
   canReadContent?(request: HttpRequest): boolean | Promise<boolean>;
+  /**
+   * A client of kafkajs, `new Kafka({ … })`: then dead letters of consumers are listed and replayed too. It belongs in the
+   * service whose consumers have given them up. Default: none, and no such operations.
+   */
+  readonly kafka?: KafkaClient;
   /** Whether the page is served too. Default true. */
   readonly dashboard?: boolean;
 }
@@ -52,17 +59,18 @@ export interface HttpSettings {
   readonly imports: NonNullable<ModuleMetadata['imports']>;
   readonly guards: readonly HttpGuard[];
   readonly dashboard: boolean;
+  readonly kafka: KafkaClient | undefined;
   readonly actor: (request: HttpRequest) => string;
   readonly canReadContent: (request: HttpRequest) => boolean | Promise<boolean>;
 }
 
-const KNOWN = ['path', 'dataSource', 'imports', 'canReadContent', 'dashboard', 'guard', 'actor', 'allowAnonymous'];
+const KNOWN = ['path', 'dataSource', 'imports', 'canReadContent', 'kafka', 'dashboard', 'guard', 'actor', 'allowAnonymous'];
 
 /** @throws HttpUnguardedError, OutboxOptionsError */
 export function resolveHttpOptions(options: OutboxHttpOptions): HttpSettings {
   const unknown = Object.keys(options ?? {}).filter((name) => !KNOWN.includes(name));
   if (unknown.length > 0) throw new OutboxOptionsError(`Unknown option ${unknown.join(', ')} of OutboxHttpModule. Known are: ${KNOWN.join(', ')}.`);
-  const { path = 'outbox', dataSource, imports = [], canReadContent = () => false, dashboard = true, allowAnonymous } = options ?? {};
+  const { path = 'outbox', dataSource, imports = [], canReadContent = () => false, dashboard = true, kafka, allowAnonymous } = options ?? {};
   const guards = guardsOf(options?.guard);
   if (guards.length === 0 && allowAnonymous !== true) {
     throw new HttpUnguardedError('OutboxHttpModule shows and changes messages: give it a guard, or say allowAnonymous: true.');
@@ -76,10 +84,20 @@ export function resolveHttpOptions(options: OutboxHttpOptions): HttpSettings {
     if (typeof value !== 'function') throw new OutboxOptionsError(`${name} must be a function of the request.`);
   }
   if (typeof dashboard !== 'boolean') throw new OutboxOptionsError('dashboard must be true or false.');
+  if (kafka !== undefined && (typeof kafka?.admin !== 'function' || typeof kafka.consumer !== 'function')) {
+    throw new OutboxOptionsError('kafka must be a client of kafkajs, such as new Kafka({ … }).');
+  }
   if (typeof path !== 'string' || !/^\/?[\w-]+(\/[\w-]+)*\/?$/.test(path)) {
     throw new OutboxOptionsError(`path must be parts of letters, digits, _ and -, such as "internal/outbox", not "${String(path)}".`);
   }
-  return { path: path.replaceAll(/^\/|\/$/g, ''), dataSource, imports, guards, dashboard, actor, canReadContent };
+  return { path: path.replaceAll(/^\/|\/$/g, ''), dataSource, imports, guards, dashboard, kafka, actor, canReadContent };
+}
+
+/** Who acts: as the request says, never its body. @throws ForbiddenException when that is not known */
+export function operatorOf({ actor }: HttpSettings, request: HttpRequest, reason: string): Operator {
+  const by: unknown = actor(request);
+  if (typeof by !== 'string' || by.trim() === '') throw new ForbiddenException('It is not known who asks.');
+  return { by, reason };
 }
 
 function guardsOf(given: unknown): readonly HttpGuard[] {

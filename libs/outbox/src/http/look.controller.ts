@@ -49,6 +49,6 @@ export class LookController {
 
   @Get('openapi.json')
   description(): object {
-    return openApi();
+    return openApi({ deadLetters: this.settings.kafka !== undefined });
   }
 }

@@ -13,6 +13,9 @@ const state = { type: 'string', enum: ['pending', 'held', 'dead', 'sent', 'disca
 const filter = { topic: text, key: text, type: text, state, from: time, to: time };
 const reason = { type: 'string', maxLength: 500, description: 'why, for those who look later' };
 
+const placeParts = { partition: whole, offset: text };
+const place = all(placeParts);
+
 const SCHEMAS = {
   Message: {
     ...all({ id: text, messageId: { type: 'string', format: 'uuid' }, topic: text, key: nullable(text), type: text, state, attempts: whole, lastError: nullable(text), createdAt: time, sentAt: nullable(time) }),
@@ -37,6 +40,9 @@ const SCHEMAS = {
     added: nullable(whole),
   }),
   ActResult: all({ done: whole, notFound: list(text), skipped: list(all({ id: text, state })) }),
+  DeadLetter: all({ partition: whole, offset: text, at: time, consumer: nullable(text), error: nullable(text), reason: nullable(text), attempts: nullable(whole), origin: nullable(all({ topic: text, partition: whole, offset: text })), messageId: nullable(text), type: nullable(text), key: nullable(text) }),
+  DeadLetterPage: all({ letters: list(ref('DeadLetter')), next: nullable(text) }),
+  ReplayResult: all({ replayed: whole, notFound: list(place), skipped: list(all({ ...placeParts, why: text })) }),
   Done: all({ done: flag }),
   Pass: all({ outcome: { type: 'string', enum: ['done', 'busy', 'stopped'] }, purged: all({ sent: whole, dead: whole, consumed: whole, failures: whole, audit: whole }) }),
   AuditedAct: all({ id: text, act: text, by: text, reason: text, target: { description: 'as it was given' }, outcome: { type: 'string', enum: ['begun', 'done', 'failed'] }, result: { description: 'what has come of it' }, beganAt: time, endedAt: nullable(time) }),
@@ -54,6 +60,7 @@ const SCHEMAS = {
     oneOf: [{ required: ['ids'] }, { required: ['filter'] }],
   },
   KeyRequest: all({ topic: text, key: text, reason }),
+  ReplayRequest: all({ places: { ...list(place), minItems: 1, maxItems: 1000 }, reason }),
   PauseRequest: { type: 'object', required: ['reason'], properties: { topic: text, reason } },
   PurgeRequest: { type: 'object', required: ['reason'], properties: { reason, sent: whole, dead: whole, consumed: whole, failures: whole, audit: whole, archive: flag } },
 };
@@ -83,8 +90,17 @@ function post(summary: string, request: string, answer: string): object {
   };
 }
 
+/** Operations that are there with a client of Kafka only. */
+function deadLetterPaths(): object {
+  const topic = { parameters: [{ name: 'topic', in: 'path', required: true, schema: text, description: 'a dead-letter topic' }] };
+  return {
+    '/dead-letters/{topic}': { ...topic, ...get('What consumers have given up', ref('DeadLetterPage'), { after: text, limit: { type: 'integer', minimum: 1, maximum: 1000 } }) },
+    '/dead-letters/{topic}/replay': { ...topic, ...post('Send messages back to where they came from', 'ReplayRequest', 'ReplayResult') },
+  };
+}
+
 /** The operations, as a document of OpenAPI 3.1. */
-export function openApi(): object {
+export function openApi({ deadLetters }: { readonly deadLetters: boolean }): object {
   return {
     openapi: '3.1.0',
     info: { title: 'Outbox', version: '1', description: 'Looks into an outbox, and repairs it.' },
@@ -107,6 +123,7 @@ export function openApi(): object {
       '/pause': post('Pause all relays, or a topic', 'PauseRequest', 'Done'),
       '/resume': post('End a pause', 'PauseRequest', 'Done'),
       '/purge': post('Take old rows away now', 'PurgeRequest', 'Pass'),
+      ...(deadLetters ? deadLetterPaths() : {}),
       '/openapi.json': get('This document', { type: 'object' }),
     },
     components: { schemas: SCHEMAS },

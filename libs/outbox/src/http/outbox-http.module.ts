@@ -1,11 +1,13 @@
 import { Controller, type DynamicModule, Module, type Type, UseFilters, UseGuards, VERSION_NEUTRAL } from '@nestjs/common';
+import { DeadLetters } from '../operate/dead-letters';
 import { OutboxAdmin } from '../operate/outbox-admin';
 import { DEFAULT_DATA_SOURCE, tokenOf } from '../transaction/tokens';
 import { ActController } from './act.controller';
 import { DashboardController } from './dashboard.controller';
+import { DeadLetterController } from './dead-letter.controller';
 import { Failures } from './failures.filter';
 import { type HttpSettings, type OutboxHttpOptions, resolveHttpOptions } from './http-options';
-import { HTTP_ADMIN, HTTP_SETTINGS } from './http-tokens';
+import { HTTP_ADMIN, HTTP_DEAD_LETTERS, HTTP_KAFKA, HTTP_SETTINGS } from './http-tokens';
 import { LookController } from './look.controller';
 import { SafeRequests } from './safe-requests';
 
@@ -18,7 +20,7 @@ export class OutboxHttpModule {
   /** @throws HttpUnguardedError without a guard, OutboxOptionsError */
   static forRoot(options: OutboxHttpOptions): DynamicModule {
     const settings = resolveHttpOptions(options);
-    const controllers: Type<object>[] = [LookController, ActController, ...(settings.dashboard ? [DashboardController] : [])];
+    const controllers: Type<object>[] = [LookController, ActController, ...(settings.kafka ? [DeadLetterController] : []), ...(settings.dashboard ? [DashboardController] : [])];
     return {
       module: OutboxHttpModule,
       imports: settings.imports,
@@ -26,6 +28,8 @@ export class OutboxHttpModule {
       providers: [
         { provide: HTTP_SETTINGS, useValue: settings },
         { provide: HTTP_ADMIN, useExisting: tokenOf(OutboxAdmin, settings.dataSource ?? DEFAULT_DATA_SOURCE) },
+        { provide: HTTP_DEAD_LETTERS, useExisting: tokenOf(DeadLetters, settings.dataSource ?? DEFAULT_DATA_SOURCE) },
+        { provide: HTTP_KAFKA, useValue: settings.kafka },
       ],
     };
   }

@@ -70,6 +70,21 @@ export class PauseRequest extends ReasonRequest {
   @IsOptional() @IsString() @MaxLength(249) topic?: string;
 }
 
+/** A page of dead letters. */
+export class LettersRequest {
+  @IsOptional() @Matches(/^\d{1,10}:\d{1,19}(,\d{1,10}:\d{1,19})*$/) after?: string;
+  @IsOptional() @Type(() => Number) @IsInt() @Min(1) @Max(1000) limit?: number;
+}
+
+class PlaceRequest {
+  @IsInt() @Min(0) partition!: number;
+  @IsString() @Matches(/^\d{1,19}$/) offset!: string;
+}
+
+export class ReplayRequest extends ReasonRequest {
+  @IsArray() @ArrayNotEmpty() @ArrayMaxSize(1000) @ValidateNested({ each: true }) @Type(() => PlaceRequest) places!: PlaceRequest[];
+}
+
 /** Ages in ms; what is left out goes by the rules of the module. */
 export class PurgeRequest extends ReasonRequest {
   @IsOptional() @IsInt() @Min(0) sent?: number;
