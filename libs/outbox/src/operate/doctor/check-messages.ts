@@ -2,7 +2,7 @@ import { findLost } from '../../store/message-state';
 import { type Check, fault, judge, type Trouble } from './finding';
 
 /** Ids of the log that are looked through: relays go through all of it, again and again. */
-const LOOKED_AT = 100_000n;
+const LOOKED_AT = 20_000n;
 /** Ids of one look. */
 const STRETCH = 2000;
 /** Rows of the queue whose messages are looked up. */
@@ -27,7 +27,7 @@ export const messagesLost: Check = {
     }
     const named = `${lost.slice(0, NAMED).join(', ')}${lost.length > NAMED ? ', …' : ''}`;
     return judge(
-      `none of the newest ${LOOKED_AT} ids`,
+      `none of the newest ${LOOKED_AT.toLocaleString('en')} ids`,
       lost.length === 0 ? [] : [fault(`${lost.length} messages wait nowhere, and nobody says that they were sent: ${named}`, 'Somebody has edited the tables. `npx outbox show` them, and emit again what is needed.')],
     );
   },
