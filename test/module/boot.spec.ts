@@ -46,6 +46,9 @@ describe('at boot', () => {
     [{ publisher, retention: { keep: 1 } }, 'Unknown option retention.keep'],
     [{ publisher, retention: { mode: 'drop' } }, 'retention.mode'],
     [{ publisher, retention: { batchSize: 0 } }, 'retention.batchSize'],
+    [{ publisher, retention: { mode: 'partition', sent: false } }, 'retention.sent'],
+    [{ publisher, retention: { mode: 'partition', ahead: 31 } }, 'retention.ahead'],
+    [{ publisher, retention: { ahead: 3 } }, 'retention.ahead'],
   ])('wrong options are refused, by name: %j', async (options, named) => {
     await expect(
       boot(TypeOrmModule.forRoot(memory), OutboxModule.forRoot({ createTables: true, ...options } as OutboxModuleOptions)),

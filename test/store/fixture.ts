@@ -8,6 +8,7 @@ import { detectDialect } from '../../libs/outbox/src/store/detect-dialect';
 import type { Dialect } from '../../libs/outbox/src/store/dialect';
 import { createTables } from '../../libs/outbox/src/store/migration';
 import { OutboxStore } from '../../libs/outbox/src/store/outbox-store';
+import { type Extended, extendPartitions } from '../../libs/outbox/src/store/partitions';
 import { sweep, type SettleMode } from '../../libs/outbox/src/store/sweep';
 import { tableNames } from '../../libs/outbox/src/store/tables';
 import { type DatabaseName, freshDataSource } from '../setup/databases';
@@ -47,6 +48,13 @@ export const refuse =
   (delayMs = 0, error = 'no') =>
   (claimed: ClaimedMessage) => ({ message: claimed, error, delayMs });
 
+export interface FixtureOptions {
+  extra?: Partial<DataSourceOptions>;
+  adapt?: (dialect: Dialect) => Dialect;
+  /** With a log that is partitioned: `true` with ids that say today, `bare` as the migration leaves it. */
+  partitioned?: boolean | 'bare';
+}
+
 /** The store on a fresh database, with what tests do to it. */
 export class StoreFixture {
   private readonly sessions: ClaimSession[] = [];
@@ -61,12 +69,14 @@ export class StoreFixture {
   static async open(
     database: DatabaseName,
     lanes = 8,
-    { extra = {}, adapt = (dialect: Dialect) => dialect }: { extra?: Partial<DataSourceOptions>; adapt?: (dialect: Dialect) => Dialect } = {},
+    { extra = {}, adapt = (dialect: Dialect) => dialect, partitioned = false }: FixtureOptions = {},
   ): Promise<StoreFixture> {
     const { dataSource, close } = await freshDataSource(database, extra);
     const dialect = adapt(await detectDialect(dataSource.options, dataSource, tableNames({})));
-    await createTables(dataSource, dialect, lanes);
-    return new StoreFixture(dataSource, new OutboxStore(dialect, lanes, 'commit'), close);
+    await createTables(dataSource, dialect, lanes, partitioned !== false);
+    const f = new StoreFixture(dataSource, new OutboxStore(dialect, lanes, 'commit'), close);
+    if (partitioned === true) await f.extend();
+    return f;
   }
 
   get tables() {
@@ -119,6 +129,18 @@ export class StoreFixture {
   async count(table: keyof StoreFixture['tables'], where = '1 = 1'): Promise<number> {
     const [row] = await this.query<{ n: string | number }>(`SELECT COUNT(*) AS n FROM ${this.tables[table]} WHERE ${where}`);
     return Number(row?.n);
+  }
+
+  /** Makes the partitions of today and of three days ahead. */
+  async extend(): Promise<Extended> {
+    const { partitions } = this.store.dialect;
+    if (!partitions) throw new Error('no partitions');
+    const connection = await openConnection(this.store, this.dataSource);
+    try {
+      return await extendPartitions(connection, this.store.dialect, partitions, 3);
+    } finally {
+      await connection.close();
+    }
   }
 
   makeDue(): Promise<unknown> {

@@ -32,7 +32,7 @@ describe.each(SERVERS)('commit order on %s', (database) => {
 });
 
 describe.each(['mysql', 'mariadb'] as const)('commit order on %s, written statement by statement', (database) => {
-  describeCommitOrder(database, () => mysqlDialect(database, tableNames({}), { insert: 'statements' }));
+  describeCommitOrder(database, { adapt: () => mysqlDialect(database, tableNames({}), { insert: 'statements' }) });
 });
 
 describe('the way in which messages are written', () => {

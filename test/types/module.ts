@@ -22,6 +22,7 @@ export const right = [
     relay: { enabled: false },
     retention: { sent: 86_400_000, dead: false, mode: 'archive' },
   }),
+  OutboxModule.forRoot({ publisher, retention: { mode: 'partition', sent: 86_400_000, dead: 86_400_000, ahead: 5 } }),
   OutboxModule.forRootAsync({ useFactory: () => ({ publisher }) }),
   OutboxModule.forRoot({ publisher: route([{ name: 'a', topics: [/^a/, 'b'], publisher }, { publisher }]), cloudEvents: { source: '/orders' } }),
   OutboxModule.forRootAsync({ inject: ['URL'], useFactory: async (_url: string) => ({ publisher, order: 'commit' as const }) }),
@@ -40,6 +41,14 @@ export const wrong = [
   OutboxModule.forRoot({ publisher, relay: { polling: 5 } }),
   // @ts-expect-error retention is in milliseconds
   OutboxModule.forRoot({ publisher, retention: { sent: '7d' } }),
+  // @ts-expect-error partitions are dropped by an age
+  OutboxModule.forRoot({ publisher, retention: { mode: 'partition', sent: false } }),
+  // @ts-expect-error only partitions are made ahead
+  OutboxModule.forRoot({ publisher, retention: { mode: 'archive', ahead: 5 } }),
+  // @ts-expect-error and only in their mode
+  OutboxModule.forRoot({ publisher, retention: { ahead: 5 } }),
+  // @ts-expect-error the module takes the log as the migration has made it
+  OutboxModule.forRoot({ publisher, partitioned: true }),
   // @ts-expect-error retention is on by default
   OutboxModule.forRoot({ publisher, retention: true }),
   OutboxModule.forRoot({

@@ -6,6 +6,7 @@ export type OutboxErrorCode =
   | 'OUTBOX_DATABASE_UNSUPPORTED'
   | 'OUTBOX_TABLES_MISSING'
   | 'OUTBOX_LANES_MISMATCH'
+  | 'OUTBOX_PARTITIONS_MISSING'
   | 'OUTBOX_TOPIC_REFUSED'
   | 'OUTBOX_NOT_INJECTED'
   | 'OUTBOX_EVENT_NOT_DECORATED'
@@ -77,6 +78,11 @@ export class TablesMissingError extends OutboxError {
 /** The tables were made for another number of lanes than the options say. Thrown at boot. */
 export class LanesMismatchError extends OutboxError {
   readonly code = 'OUTBOX_LANES_MISMATCH';
+}
+
+/** `retention.mode` is `partition`, and the log is not partitioned. Thrown at boot, and by `purge`. */
+export class PartitionsMissingError extends OutboxError {
+  readonly code = 'OUTBOX_PARTITIONS_MISSING';
 }
 
 /** The broker will not create a topic that `topics` asks for. Thrown at boot. */

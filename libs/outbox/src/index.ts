@@ -55,6 +55,7 @@ export {
   OutboxModuleDuplicateError,
   OutboxNotInjectedError,
   OutboxOptionsError,
+  PartitionsMissingError,
   PayloadUnreadableError,
   RedisUnavailableError,
   SavepointConflictError,
@@ -85,7 +86,7 @@ export { type Diagnosis, diagnoseOutbox, type DiagnosisOptions } from './operate
 export type { CheckId, Finding, Verdict } from './operate/doctor/finding';
 export type { KafkaClient } from './operate/kafka-topic';
 export { type ActOptions, type ActResult, OutboxAdmin, type OutboxStats } from './operate/outbox-admin';
-export type { RetentionOptions } from './operate/retention-options';
+export type { PartitionRetention, RetentionOptions, RetentionRules, RowRetention } from './operate/retention-options';
 export type { OutboxModuleAsyncOptions, OutboxModuleOptions } from './options';
 export { OutboxModule } from './outbox.module';
 export type { CloudEventsOptions } from './publish/cloud-events';
@@ -107,7 +108,7 @@ export type { RelayEventName, RelayEvents, RelayListener, RelayStage } from './r
 export type { ExhaustedMessage, RelayOptions } from './relay/relay-options';
 export type { AfterParking } from './relay/settlement';
 export type { AuditedAct, AuditFilter, AuditPage } from './store/audit';
-export { outboxMigrations } from './store/migration';
+export { type MigrationOptions, outboxMigrations } from './store/migration';
 export type { FoundMessage, MessageContent, MessageFilter, MessagePage, TopicsReport, TopicStats } from './store/look';
 export type { HeldKey, LaneStats, QueueReport } from './store/look-queue';
 export type { MessageState } from './store/message-state';

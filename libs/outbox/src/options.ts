@@ -7,7 +7,7 @@ import { checkCloudEvents, type CloudEventsOptions } from './publish/cloud-event
 import type { OutboxTracing } from './event/tracing';
 import type { OutboxMetrics } from './observe/metrics/outbox-metrics';
 import type { PublisherFactory } from './publish/publisher';
-import { checkRetention, DEFAULT_RETENTION, type Retention, type RetentionOptions } from './operate/retention-options';
+import { DEFAULT_RETENTION, type Retention, type RetentionOptions, retentionOf } from './operate/retention-options';
 import { checkRelayOptions, DEFAULT_RELAY_OPTIONS, type RelayOptions } from './relay/relay-options';
 import type { Order } from './store/outbox-store';
 import type { EntityManager } from 'typeorm';
@@ -132,7 +132,7 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
     cloudEvents: checkCloudEvents(options.cloudEvents),
     relay: resolveRelay(options.relay ?? {}),
     consume: resolveConsume(options.consume ?? {}),
-    retention: resolveRetention(options.retention ?? {}),
+    retention: retentionOf(DEFAULT_RETENTION, options.retention === false ? {} : (options.retention ?? {})),
     cleans: options.retention !== false,
     metrics: resolveMetrics(options.metrics),
     tracing: resolveTracing(options.tracing),
@@ -158,15 +158,6 @@ function resolveRelay(options: RelayOptions): Required<RelayOptions> {
   const relay = { ...DEFAULT_RELAY_OPTIONS, ...options };
   checkRelayOptions(relay);
   return relay;
-}
-
-function resolveRetention(given: RetentionOptions | false): Retention {
-  const options = given === false ? {} : given;
-  if (typeof options !== 'object') throw new OutboxOptionsError('retention must be an object of rules, or false.');
-  assertKnown(options, DEFAULT_RETENTION, 'retention.');
-  const retention = { ...DEFAULT_RETENTION, ...options };
-  checkRetention(retention);
-  return retention;
 }
 
 const CONSUME_OPTIONS: Record<keyof SharedConsumeOptions, true> = {

@@ -7,6 +7,7 @@ import { MessageConsumer } from './consume/message-consumer';
 import { Cleaner } from './operate/cleaner';
 import { DeadLetters } from './operate/dead-letters';
 import { OutboxAdmin } from './operate/outbox-admin';
+import { PartitionCleaner } from './operate/partition-cleaner';
 import { Meter } from './observe/metrics/meter';
 import { traceRelay } from './observe/trace-relay';
 import { OutboxHealth } from './observe/outbox-health';
@@ -88,7 +89,7 @@ export class OutboxCore {
     const format = options.cloudEvents ? cloudEventFormat(options.cloudEvents) : toWireRecord;
     this.relay = new Relay(sessions(concurrency), options.publisher, store, { ...options.relay, concurrency }, format);
     if (options.tracing) traceRelay(this.relay, options.tracing);
-    this.cleaner = new Cleaner(store, () => sessions(0), options.retention);
+    this.cleaner = new Cleaner(store, () => sessions(1), options.retention);
     this.admin = new OutboxAdmin(dataSource, store, () => sessions(1), this.cleaner, () => this.relay.wake());
     this.deadLetters = new DeadLetters(this.ambient, this.transactions, store, this.admin);
     this.cleans = options.cleans;
@@ -109,13 +110,15 @@ export class OutboxCore {
   /**
    * Looks at the database and joins the data source.
    *
-   * @throws DatabaseUnsupportedError, TablesMissingError, LanesMismatchError
+   * @throws DatabaseUnsupportedError, TablesMissingError, LanesMismatchError, PartitionsMissingError
    */
   static async create(options: ResolvedOptions, dataSource: DataSource, types: EventTypes, name: string): Promise<OutboxCore> {
     const dialect = await detectDialect(dataSource.options, dataSource, options.tables);
-    if (options.createTables) await createTables(dataSource, dialect, options.lanes);
+    const { mode } = options.retention;
+    if (options.createTables) await createTables(dataSource, dialect, options.lanes, mode === 'partition');
     const store = new OutboxStore(dialect, options.lanes, options.order);
     await store.check(dataSource);
+    if (mode === 'partition') await new PartitionCleaner(store).check(dataSource);
     if (dialect.laneLocks === 'named-locks' && options.relay.enabled) {
       new Logger('Outbox').log(`This ${dialect.name} server cannot pass by locked rows: lanes are locked by name.`);
     }

@@ -46,7 +46,7 @@ const OFFERED: readonly (readonly [Type<object>, (core: OutboxCore) => object])[
 export class OutboxModule {
   /**
    * @throws OutboxOptionsError, OutboxModuleDuplicateError, DataSourceMissingError, DatabaseUnsupportedError,
-   *   TablesMissingError, LanesMismatchError,
+   *   TablesMissingError, LanesMismatchError, PartitionsMissingError,
    *   ConsumerDuplicateError, ConsumerMisplacedError, EventDuplicateError: all when the app starts
    */
   static forRoot(options: OutboxModuleOptions): DynamicModule {

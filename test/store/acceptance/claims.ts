@@ -3,21 +3,21 @@ import type { OutboxMessage } from '../../../libs/outbox/src/event/message';
 import type { ClaimSession } from '../../../libs/outbox/src/store/claim';
 import { OutboxStore } from '../../../libs/outbox/src/store/outbox-store';
 import type { DatabaseName } from '../../setup/databases';
-import { ids, keyOfLane as keyInLane, message, NOTHING, StoreFixture } from '../fixture';
+import { ids, keyOfLane as keyInLane, message, NOTHING, StoreFixture, type FixtureOptions } from '../fixture';
 
 const LANES = 8;
 const LIMITS = { lanes: LANES, rows: 1000, bytes: 1_000_000 };
 const keyOfLane = (lane: number): string => keyInLane(lane, LANES);
 
 /** How claims of several relays stand beside one another, where there can be several. */
-export function describeClaims(database: DatabaseName): void {
+export function describeClaims(database: DatabaseName, options: FixtureOptions = {}): void {
   let f: StoreFixture;
   let one: ClaimSession;
   let two: ClaimSession;
   const add = (...messages: OutboxMessage[]): Promise<void> => f.add(...messages);
 
   beforeAll(async () => {
-    f = await StoreFixture.open(database, LANES);
+    f = await StoreFixture.open(database, LANES, options);
   });
   beforeEach(async () => {
     await f.clear();

@@ -1,15 +1,13 @@
 import { expect, it } from 'vitest';
-import type { Dialect } from '../../../libs/outbox/src/store/dialect';
 import { OutboxStore } from '../../../libs/outbox/src/store/outbox-store';
 import type { DatabaseName } from '../../setup/databases';
-import { message, StoreFixture } from '../fixture';
+import { message, StoreFixture, type FixtureOptions } from '../fixture';
 
 const LANES = 8;
 
 /** The order of messages of transactions that overlap. */
-export function describeCommitOrder(database: DatabaseName, adapt?: (dialect: Dialect) => Dialect): void {
-  const open = (poolSize: number): Promise<StoreFixture> =>
-    StoreFixture.open(database, LANES, { extra: { poolSize } as object, ...(adapt && { adapt }) });
+export function describeCommitOrder(database: DatabaseName, options: FixtureOptions = {}): void {
+  const open = (poolSize: number): Promise<StoreFixture> => StoreFixture.open(database, LANES, { ...options, extra: { poolSize } as object });
   const WRITERS = 8;
   const TRANSACTIONS = 40;
 

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { DatabaseName } from '../../setup/databases';
 import { purgeConsumed } from '../../../libs/outbox/src/store/purge';
-import { StoreFixture } from '../fixture';
+import { StoreFixture, type FixtureOptions } from '../fixture';
 import { openConnection } from '../sessions';
 
 const LANES = 8;
 
 /** How consumed messages are told. */
-export function describeConsumed(database: DatabaseName): void {
+export function describeConsumed(database: DatabaseName, options: FixtureOptions = {}): void {
   let f: StoreFixture;
   beforeAll(async () => {
-    f = await StoreFixture.open(database, LANES);
+    f = await StoreFixture.open(database, LANES, options);
   });
   beforeEach(() => f.clear());
   afterAll(() => f.close());

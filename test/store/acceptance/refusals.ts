@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { OutboxMessage } from '../../../libs/outbox/src/event/message';
 import type { Claim, ClaimedMessage, Settlement } from '../../../libs/outbox/src/store/claim';
 import type { DatabaseName } from '../../setup/databases';
-import { ids, keyOfLane as keyInLane, message, StoreFixture } from '../fixture';
+import { ids, keyOfLane as keyInLane, message, StoreFixture, type FixtureOptions } from '../fixture';
 
 const LANES = 8;
 const LIMITS = { lanes: LANES, rows: 1000, bytes: 1_000_000 };
@@ -11,14 +11,14 @@ const LIMITS = { lanes: LANES, rows: 1000, bytes: 1_000_000 };
 const keyOfLane = (lane: number, nth = 0): string => keyInLane(lane, LANES, nth);
 
 /** What becomes of messages that the broker refuses. */
-export function describeRefusals(database: DatabaseName): void {
+export function describeRefusals(database: DatabaseName, options: FixtureOptions = {}): void {
   let f: StoreFixture;
   const add = (...messages: OutboxMessage[]): Promise<void> => f.add(...messages);
   const once: StoreFixture['once'] = (decide, limits = LIMITS) => f.once(decide, limits);
   const sendAll = (): Promise<readonly ClaimedMessage[]> => f.sendAll();
 
   beforeAll(async () => {
-    f = await StoreFixture.open(database, LANES);
+    f = await StoreFixture.open(database, LANES, options);
   });
   beforeEach(() => f.clear());
   afterAll(() => f.close());

@@ -6,27 +6,27 @@ import { createTables } from '../../../libs/outbox/src/store/migration';
 import { OutboxStore } from '../../../libs/outbox/src/store/outbox-store';
 import { tableNames } from '../../../libs/outbox/src/store/tables';
 import type { DatabaseName } from '../../setup/databases';
-import { ids, message, StoreFixture } from '../fixture';
+import { ids, message, StoreFixture, type FixtureOptions } from '../fixture';
 
 const LANES = 8;
 const LIMITS = { lanes: LANES, rows: 1000, bytes: 1_000_000 };
 
 /** What a store must do on every database. */
-export function describeStore(database: DatabaseName): void {
+export function describeStore(database: DatabaseName, options: FixtureOptions = {}): void {
   let f: StoreFixture;
   const add = (...messages: OutboxMessage[]): Promise<void> => f.add(...messages);
   const once: StoreFixture['once'] = (decide, limits = LIMITS) => f.once(decide, limits);
   const sendAll = (): Promise<readonly ClaimedMessage[]> => f.sendAll();
 
   beforeAll(async () => {
-    f = await StoreFixture.open(database, LANES);
+    f = await StoreFixture.open(database, LANES, options);
   });
   beforeEach(() => f.clear());
   afterAll(() => f.close());
 
   it('can make its tables again, with nothing changed', async () => {
     await add(message());
-    await createTables(f.dataSource, f.store.dialect, LANES);
+    await createTables(f.dataSource, f.store.dialect, LANES, options.partitioned === true);
     await f.store.check(f.dataSource);
     expect((await f.store.backlog(f.dataSource)).pending).toBe(1);
   });
@@ -80,7 +80,7 @@ export function describeStore(database: DatabaseName): void {
       {
         mysql: `ALTER TABLE outbox_message AUTO_INCREMENT = ${first}`,
         mariadb: `ALTER TABLE outbox_message AUTO_INCREMENT = ${first}`,
-        postgres: `ALTER TABLE outbox_message ALTER COLUMN id RESTART WITH ${first}`,
+        postgres: `ALTER SEQUENCE outbox_message_id_seq RESTART WITH ${first}`,
         sqlite: `UPDATE sqlite_sequence SET seq = ${first} - 1 WHERE name = 'outbox_message'`,
       }[database],
     );

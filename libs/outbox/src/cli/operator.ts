@@ -33,7 +33,7 @@ export async function openOperator(source: Source): Promise<OperatorTools> {
         ? new SerialClaimSessions(store, () => ambient.createQueryRunner())
         : new PooledClaimSessions(store, dataSource.options, { workers, sessionTimeout });
     // Relays are other processes: they look by themselves.
-    const admin = new OutboxAdmin(dataSource, store, () => sessions(0), new Cleaner(store, () => sessions(0), DEFAULT_RETENTION), () => undefined);
+    const admin = new OutboxAdmin(dataSource, store, () => sessions(0), new Cleaner(store, () => sessions(1), DEFAULT_RETENTION), () => undefined);
     return {
       admin,
       deadLetters: new DeadLetters(ambient, new TransactionRunner(ambient), store, admin),

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import type { RetentionOptions } from '../operate/retention-options';
+import type { RetentionRules } from '../operate/retention-options';
 import type { Dialect } from '../store/dialect';
 import { mysqlDialect } from '../store/mysql.dialect';
 import { postgresDialect } from '../store/postgres.dialect';
@@ -42,11 +42,12 @@ export function tableCommands(program: Command, run: Run, output: Output): void 
     .addOption(age('consumed', 'what consumers remember (default 14d)'))
     .addOption(age('failures', 'failed attempts of consumers (default 14d)'))
     .addOption(age('audit', 'what operators have done (default 365d)'))
-    .option('--archive', 'move messages to the history instead of deleting them')
+    .addOption(new Option('--archive', 'move messages to the history instead of deleting them').conflicts('partitions'))
+    .option('--partitions', 'make partitions ahead and drop old ones, where the log is partitioned')
     .option('--batch-size <n>', 'rows of one transaction', wholeNumber)
-    .action(run(async ({ admin, operator, progress }, print, { reason, by, archive, ...rules }: Reason & RetentionOptions & { archive?: boolean }) => {
+    .action(run(async ({ admin, operator, progress }, print, { reason, by, archive, partitions, ...rules }: Reason & RetentionRules & { sent?: number; archive?: boolean; partitions?: boolean }) => {
       const onProgress = (purged: object): void => progress(describe(purged));
-      const pass = await admin.purge(operator({ reason, by }), { ...rules, ...(archive ? { mode: 'archive' } : {}) }, { onProgress });
+      const pass = await admin.purge(operator({ reason, by }), { ...rules, ...(partitions ? { mode: 'partition' as const } : archive ? { mode: 'archive' as const } : {}) }, { onProgress });
       print(pass, pass.outcome === 'busy' ? 'Another cleaner is at work.' : `purge: ${describe(pass.purged)}`);
       if (pass.outcome !== 'done') throw new Failure('', 1);
     }));
@@ -69,11 +70,13 @@ export function tableCommands(program: Command, run: Run, output: Output): void 
   program.command('migration').description('the statements that make the tables, for those who do not use the migrations of TypeORM')
     .addOption(new Option('--dialect <name>', 'for which database').choices(Object.keys(DIALECTS)).makeOptionMandatory())
     .option('--lanes <n>', 'number of lanes', wholeNumber)
+    .option('--partitioned', 'with a log that is partitioned by day')
     .option('--write <file>', 'into a file that is not there yet, instead of printing them')
-    .action(async ({ dialect, lanes, write }: { dialect: string; lanes?: number; write?: string }) => {
-      const make = DIALECTS[dialect];
-      if (!make) return;
-      const statements = make(tableNames({})).createTables(laneCount(lanes === undefined ? {} : { lanes }));
+    .action(async ({ dialect: name, lanes, partitioned, write }: { dialect: string; lanes?: number; partitioned?: boolean; write?: string }) => {
+      const dialect = DIALECTS[name]?.(tableNames({}));
+      if (!dialect) return;
+      if (partitioned && !dialect.partitions) throw new Failure(`${name} has no partitions.`, 2);
+      const statements = dialect.createTables(laneCount(lanes === undefined ? {} : { lanes }), partitioned);
       const sql = `${statements.join(';\n\n')};\n`;
       if (write === undefined) return output.out(sql);
       await writeFile(write, sql, { flag: 'wx' }).catch((cause: unknown) => {

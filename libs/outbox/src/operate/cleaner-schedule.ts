@@ -20,6 +20,7 @@ export class CleanerSchedule implements OnApplicationBootstrap, BeforeApplicatio
 
   onApplicationBootstrap(): void {
     if (!this.enabled) return;
+    this.cleaner.begin();
     this.registry.addInterval(this.interval, setInterval(() => this.cleaner.poll(), Math.min(LOOK, this.cleaner.rules.interval)));
   }
 

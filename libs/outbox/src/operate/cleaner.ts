@@ -4,6 +4,7 @@ import { purgeAudit } from '../store/audit';
 import { type Connection, inTransaction } from '../store/connection';
 import type { OutboxStore } from '../store/outbox-store';
 import { type Purged, purgeConsumed, purgeDead, purgeSent } from '../store/purge';
+import { PartitionCleaner } from './partition-cleaner';
 import type { Retention } from './retention-options';
 
 /** Rows that were taken away, by kind. */
@@ -39,12 +40,15 @@ export class Cleaner {
   private lastPassAt: Date | null = null;
   private lastStart = Number.NEGATIVE_INFINITY;
   private failing = false;
+  private readonly partitions: PartitionCleaner;
 
   constructor(
     private readonly store: OutboxStore,
     private readonly openSessions: () => ClaimSessions,
     readonly rules: Retention,
-  ) {}
+  ) {
+    this.partitions = new PartitionCleaner(store);
+  }
 
   /** What was taken away since the start of the process, and when a pass was last completed here. */
   status(): { readonly lastPassAt: Date | null; readonly purged: PurgeReport } {
@@ -66,6 +70,11 @@ export class Cleaner {
   /** One pass. Rejects when the database does not answer. */
   async pass(rules: Retention, onBatch: (purged: PurgeReport) => void = () => undefined): Promise<Pass> {
     const purged = { sent: 0, dead: 0, consumed: 0, failures: 0, audit: 0 };
+    const count = (kind: (typeof KINDS)[number], rows: number): void => {
+      purged[kind] += rows;
+      this.totals[kind] += rows;
+      onBatch({ ...purged });
+    };
     const sessions = this.openSessions();
     let connection: Connection | undefined;
     try {
@@ -73,16 +82,25 @@ export class Cleaner {
       if (!(await this.store.dialect.lockCleaner(connection))) return { outcome: 'busy', purged };
       for (const kind of KINDS) {
         const age = rules[kind];
-        if (age === false) continue;
+        if (age === false || (kind === 'sent' && rules.mode === 'partition')) continue;
         for (let after: string | null = '0'; after !== null; ) {
           if (this.stopping) return { outcome: 'stopped', purged };
           const batch: Purged = await this.batch(connection, kind, after, { age, rows: rules.batchSize }, rules);
-          purged[kind] += batch.purged;
-          this.totals[kind] += batch.purged;
-          onBatch({ ...purged });
+          count(kind, batch.purged);
           after = batch.next;
           if (after !== null) await this.rest(rules.pause);
         }
+      }
+      if (rules.mode === 'partition') {
+        const isDone = await this.partitions.clean({
+          connection,
+          open: () => sessions.openConnection(),
+          rules,
+          isStopping: () => this.stopping,
+          rest: (pause) => this.rest(pause),
+          onPurged: (rows) => count('sent', rows),
+        });
+        if (!isDone) return { outcome: 'stopped', purged };
       }
     } finally {
       await connection?.close();
@@ -92,6 +110,16 @@ export class Cleaner {
     return { outcome: 'done', purged };
   }
 
+  /** Makes partitions ahead where the rules ask for them, unless another instance is at it. Never rejects. */
+  begin(): void {
+    if (this.rules.mode !== 'partition' || this.running || this.stopping) return;
+    this.running = this.prepare()
+      .catch((error: unknown) => this.failed(error))
+      .finally(() => {
+        this.running = undefined;
+      });
+  }
+
   /** Lets the running batch end. */
   async stop(): Promise<void> {
     this.stopping = true;
@@ -99,8 +127,23 @@ export class Cleaner {
     await this.running;
   }
 
-  private batch(connection: Connection, kind: (typeof KINDS)[number], after: string, limits: { age: number; rows: number }, { mode }: Retention): Promise<Purged> {
+  private async prepare(): Promise<void> {
+    const sessions = this.openSessions();
+    try {
+      const connection = await sessions.openConnection();
+      try {
+        if (await this.store.dialect.lockCleaner(connection)) await this.partitions.extend(connection, this.rules);
+      } finally {
+        await connection.close();
+      }
+    } finally {
+      await sessions.close();
+    }
+  }
+
+  private batch(connection: Connection, kind: (typeof KINDS)[number], after: string, limits: { age: number; rows: number }, rules: Retention): Promise<Purged> {
     const { dialect } = this.store;
+    const mode = rules.mode === 'archive' ? 'archive' : 'delete';
     return inTransaction(connection, () => {
       if (kind === 'sent') return purgeSent(connection, dialect, after, limits, mode);
       if (kind === 'dead') return purgeDead(connection, dialect, after, limits, mode);

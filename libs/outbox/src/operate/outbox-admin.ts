@@ -17,7 +17,7 @@ import { ActBatches, type Batch, BATCH, type Target } from './act-batches';
 import { Audit, type Operator } from './audit';
 import type { Cleaner, Pass, PurgeReport } from './cleaner';
 import { OperatorConnections } from './operator-connections';
-import { checkRetention, type RetentionOptions } from './retention-options';
+import { type RetentionOptions, retentionOf } from './retention-options';
 import { checkAuditFilter, checkFilter, checkIds, checkLimit, checkPlace, checkTopic } from './targets';
 
 /** What an act has come to. An id that was given appears as it was given. */
@@ -209,11 +209,10 @@ export class OutboxAdmin {
   /**
    * Takes old rows away now, by the rules of the module's `retention` or others.
    *
-   * @throws OutboxOptionsError
+   * @throws OutboxOptionsError, PartitionsMissingError
    */
   async purge(operator: Operator, rules: RetentionOptions = {}, options: { readonly onProgress?: (purged: PurgeReport) => void } = {}): Promise<Pass> {
-    const all = { ...this.cleaner.rules, ...rules };
-    checkRetention(all);
+    const all = retentionOf(this.cleaner.rules, rules);
     return this.trail.record('purge', operator, rules, () => this.cleaner.pass(all, options.onProgress));
   }
 

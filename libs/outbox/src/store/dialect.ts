@@ -1,5 +1,6 @@
 import type { OutboxMessage } from '../event/message';
 import type { Key, KeyedTable, Statement } from './key-deletes';
+import type { Partitions } from './partitions';
 import type { TableNames } from './tables';
 
 /** Sends statements: a query runner, or a data source where no transaction is needed. */
@@ -44,8 +45,10 @@ export interface Dialect {
   readonly lastId: string;
   /** The statement with its parameters as the driver wants them. */
   bind(sql: string): string;
-  /** The statements that make the tables. Each can run again. */
-  createTables(lanes: number): readonly string[];
+  /** The statements that make the tables, the log partitioned or not. Each can run again. */
+  createTables(lanes: number, partitioned?: boolean): readonly string[];
+  /** How the log is partitioned, where the database can do that. */
+  readonly partitions: Partitions | null;
   dropTables(): readonly string[];
   /**
    * Appends to the log and to the pending table, after it has waited for the order buckets, given in ascending order,

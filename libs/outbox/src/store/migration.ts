@@ -1,10 +1,19 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { DatabaseUnsupportedError } from '../errors';
 import { detectDialect } from './detect-dialect';
 import type { Dialect, Sql } from './dialect';
 import { laneCount, type SchemaOptions, tableNames } from './tables';
 
 /** The names by which TypeORM remembers the outbox's migrations. */
 export const OUTBOX_MIGRATIONS = ['CreateOutboxTables1764547200000'] as const;
+
+export interface MigrationOptions extends SchemaOptions {
+  /**
+   * Makes the log partitioned, for `retention: { mode: 'partition' }`. It has no effect on a log that is there already.
+   * Not on SQLite. Default false.
+   */
+  readonly partitioned?: boolean;
+}
 
 /**
  * The migrations that make the outbox's tables, for the `migrations` of a TypeORM data source:
@@ -15,9 +24,9 @@ export const OUTBOX_MIGRATIONS = ['CreateOutboxTables1764547200000'] as const;
  *
  * Each can run again after half a failure.
  *
- * @throws OutboxOptionsError
+ * @throws OutboxOptionsError; DatabaseUnsupportedError when they run where there are no partitions
  */
-export function outboxMigrations(options: SchemaOptions = {}): (new () => MigrationInterface)[] {
+export function outboxMigrations(options: MigrationOptions = {}): (new () => MigrationInterface)[] {
   const names = tableNames(options);
   const lanes = laneCount(options);
 
@@ -25,7 +34,7 @@ export function outboxMigrations(options: SchemaOptions = {}): (new () => Migrat
     readonly name = OUTBOX_MIGRATIONS[0];
 
     async up(queryRunner: QueryRunner): Promise<void> {
-      await createTables(queryRunner, await detectDialect(queryRunner.connection.options, queryRunner, names), lanes);
+      await createTables(queryRunner, await detectDialect(queryRunner.connection.options, queryRunner, names), lanes, options.partitioned);
     }
 
     async down(queryRunner: QueryRunner): Promise<void> {
@@ -36,6 +45,8 @@ export function outboxMigrations(options: SchemaOptions = {}): (new () => Migrat
   return [CreateOutboxTables1764547200000];
 }
 
-export async function createTables(sql: Sql, dialect: Dialect, lanes: number): Promise<void> {
-  for (const statement of dialect.createTables(lanes)) await sql.query(statement);
+/** @throws DatabaseUnsupportedError when there are no partitions */
+export async function createTables(sql: Sql, dialect: Dialect, lanes: number, partitioned = false): Promise<void> {
+  if (partitioned && !dialect.partitions) throw new DatabaseUnsupportedError('SQLite has no partitions: leave `partitioned` out.');
+  for (const statement of dialect.createTables(lanes, partitioned)) await sql.query(statement);
 }

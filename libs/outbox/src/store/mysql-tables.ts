@@ -1,3 +1,4 @@
+import { IDS_PER_DAY } from './partitions';
 import { ORDER_BUCKETS, SENT_AT, type TableNames } from './tables';
 
 /** Keys compare byte for byte: utf8mb4_bin takes 'a' and 'a ' for the same. */
@@ -6,7 +7,16 @@ export function collationOf(name: 'mysql' | 'mariadb', noPad: boolean): string {
   return name === 'mysql' ? 'utf8mb4_0900_bin' : 'utf8mb4_nopad_bin';
 }
 
-export function createTables(collation: string, noPad: boolean, tables: TableNames, lanes: number): readonly string[] {
+/** What is made besides names. */
+export interface MysqlTables {
+  readonly collation: string;
+  readonly noPad: boolean;
+  readonly lanes: number;
+  /** Whether the log is partitioned. */
+  readonly partitioned: boolean;
+}
+
+export function createTables(tables: TableNames, { collation, noPad, lanes, partitioned }: MysqlTables): readonly string[] {
   const engine = `ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE ${collation}`;
   const topic = 'VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin NOT NULL';
   // An id that is taken for another with a blank more would be skipped as a repeat: then rather bytes.
@@ -17,8 +27,8 @@ export function createTables(collation: string, noPad: boolean, tables: TableNam
       ${messageColumns(topic)},
       sent_at DATETIME(6) GENERATED ALWAYS AS (${SENT_AT}) VIRTUAL,
       PRIMARY KEY (id),
-      UNIQUE KEY uq_message_id (message_id)
-    ) ${engine}`,
+      ${partitioned ? 'KEY ix_message_id' : 'UNIQUE KEY uq_message_id'} (message_id)
+    ) ${engine}${partitioned ? PARTITIONS : ''}`,
     `CREATE TABLE IF NOT EXISTS ${tables.pending} (
       lane SMALLINT NOT NULL, id BIGINT NOT NULL, bytes INT NOT NULL, PRIMARY KEY (lane, id)
     ) ${engine}`,
@@ -70,6 +80,11 @@ export function createTables(collation: string, noPad: boolean, tables: TableNam
     ...fillOnce(tables.bucket, 'bucket', ORDER_BUCKETS),
   ];
 }
+
+/** The first partition takes all ids until there are others. */
+const PARTITIONS = ` PARTITION BY RANGE (id) (
+      PARTITION p_first VALUES LESS THAN (${IDS_PER_DAY}), PARTITION p_rest VALUES LESS THAN MAXVALUE
+    )`;
 
 /** The columns of a message in the log and in the history, but for the id and the time when it was sent. */
 function messageColumns(topic: string): string {

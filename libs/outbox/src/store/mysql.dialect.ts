@@ -2,6 +2,7 @@ import { type Dialect, laneHasWork, type Patience, quotedTables, type Sql } from
 import { driverCode, messageInProgress } from './message-in-progress';
 import { hasKey, type Key, KEY_COLUMNS, type KeyColumn, type KeyedTable, type Statement } from './key-deletes';
 import { INSERTS, type InsertWay } from './mysql-insert';
+import { mysqlPartitions } from './mysql-partitions';
 import { collationOf, createTables } from './mysql-tables';
 import type { TableNames } from './tables';
 
@@ -56,7 +57,8 @@ export function mysqlDialect(
     epochMs: (column) => `FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${column}) / 1000)`,
     idText: (column) => `CAST(${column} AS CHAR)`,
     bind: (sql) => sql,
-    createTables: (lanes) => createTables(collationOf(name, noPad), noPad, tables, lanes),
+    createTables: (lanes, partitioned = false) => createTables(tables, { collation: collationOf(name, noPad), noPad, lanes, partitioned }),
+    partitions: mysqlPartitions(tables.message, names.message),
     lastId: 'LAST_INSERT_ID()',
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 

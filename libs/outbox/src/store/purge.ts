@@ -10,6 +10,8 @@ export interface PurgeLimits {
   readonly age: number;
   /** Rows that one call looks at. */
   readonly rows: number;
+  /** Where the part of the log ends that is meant; its end when missing. */
+  readonly below?: bigint;
 }
 
 /** What one call has done. `next` is where the next one begins; `null` when nothing is left that is old enough. */
@@ -37,7 +39,7 @@ export async function purgeSent(sql: ChangingSql, dialect: Dialect, after: strin
     bind(
       `SELECT ${idText('m.id')} AS id, CASE WHEN m.created_at < ${nowPlusMs} THEN 1 ELSE 0 END AS old,
         CASE WHEN m.${ENDED} AND COALESCE(m.sent_at, m.updated_at) < ${nowPlusMs} THEN 1 ELSE 0 END AS due
-       FROM ${tables.message} m WHERE m.id > ${after} ORDER BY m.id LIMIT ${limits.rows}`,
+       FROM ${tables.message} m WHERE m.id > ${after}${limits.below === undefined ? '' : ` AND m.id < ${limits.below}`} ORDER BY m.id LIMIT ${limits.rows}`,
     ),
     [-limits.age, -limits.age],
   )) as { id: string; old: number; due: number }[];

@@ -30,6 +30,7 @@ export function sqliteDialect(names: TableNames): Dialect {
     bind: (sql) => sql,
     createTables: (lanes) => createTables(tables, names, lanes),
     lastId: 'last_insert_rowid()',
+    partitions: null,
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
     async insertMessages(sql: Sql, messages: readonly NewMessage[]): Promise<void> {

@@ -52,7 +52,9 @@ export async function diagnoseOutbox(dataSource: DataSource, options: DiagnosisO
   const lanes = options.lanes === undefined ? undefined : laneCount(options);
   const server = await readServer(dataSource.options, dataSource);
   const dialect = dialectOf(server, dataSource.options, names);
-  const about = { dataSource, server, dialect, names, lanes, maxMessageBytes, sessionTimeout, expected: expectedTables(dialect, names) };
+  const bare = { dataSource, server, dialect, names, lanes, maxMessageBytes, sessionTimeout, expected: [] };
+  const partitions = await within(bare, patience, {}, async ({ sql }) => (await dialect.partitions?.list(sql)) ?? []).catch(() => []);
+  const about = { ...bare, expected: expectedTables(dialect, names, partitions.length > 0) };
 
   const findings: Finding[] = [];
   for (const check of checksOf(dialect.name)) findings.push(await make(about, check, patience));
