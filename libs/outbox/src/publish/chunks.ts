@@ -9,8 +9,8 @@ export function estimateBytes(record: PublishRecord): number {
   let bytes = RECORD_OVERHEAD;
   if (record.key !== null) bytes += Buffer.byteLength(record.key);
   if (record.value !== null) bytes += Buffer.byteLength(record.value);
-  for (const [name, value] of Object.entries(record.headers)) {
-    bytes += HEADER_OVERHEAD + Buffer.byteLength(name) + Buffer.byteLength(value);
+  for (const name in record.headers) {
+    bytes += HEADER_OVERHEAD + Buffer.byteLength(name) + Buffer.byteLength(record.headers[name] ?? '');
   }
   return bytes;
 }

@@ -7,6 +7,7 @@ import { quietIdleQueues } from './idle-queue';
 import { assertCodec, type KafkaPublisherOptions, resolveKafkaOptions } from './options';
 import { KafkaJsSession } from './session';
 import { KafkaJsTopicAdmin } from './topic-admin';
+import { writeVarintsInPlace } from './varints';
 
 /**
  * Publishes through kafkajs, each relay worker with a producer of its own.
@@ -19,6 +20,7 @@ import { KafkaJsTopicAdmin } from './topic-admin';
 export function kafkaPublisher(options: KafkaPublisherOptions): PublisherFactory {
   const resolved = resolveKafkaOptions(options);
   quietIdleQueues();
+  writeVarintsInPlace();
   const logger = new Logger('KafkaPublisher');
   const log = new ClientLog(logger);
   const client = {

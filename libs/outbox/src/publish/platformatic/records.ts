@@ -13,14 +13,28 @@ export interface ClientMessage {
 }
 
 export function toClientMessage(record: PublishRecord, partition: number): ClientMessage {
+  const headers = new Map<Buffer, Buffer>();
+  for (const name in record.headers) headers.set(nameInBytes(name), Buffer.from(record.headers[name] ?? ''));
   return {
     topic: record.topic,
     partition,
     ...(record.key === null ? {} : { key: Buffer.from(record.key) }),
     ...(record.value === null ? {} : { value: Buffer.from(record.value) }),
-    headers: new Map(Object.entries(record.headers).map(([name, value]) => [Buffer.from(name), Buffer.from(value)])),
+    headers,
     timestamp: BigInt(record.timestamp),
   };
+}
+
+/** Most names of headers are the same in all messages. */
+const names = new Map<string, Buffer>();
+const MOST_NAMES = 100;
+
+function nameInBytes(name: string): Buffer {
+  const known = names.get(name);
+  if (known !== undefined) return known;
+  const bytes = Buffer.from(name);
+  if (names.size < MOST_NAMES) names.set(name, bytes);
+  return bytes;
 }
 
 /** By the key, as Kafka's Java client does it; records without a key in turn. */

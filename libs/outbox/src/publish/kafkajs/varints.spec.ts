@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { writeVarintsInPlace } from './varints';
+
+interface Encoder {
+  readonly buffer: Buffer;
+  writeVarInt(value: number): Encoder;
+  writeUVarInt(value: number): Encoder;
+  writeVarLong(value: unknown): Encoder;
+}
+
+/** The bytes of one number as the protocol has it: seven bits each, the lowest first. */
+function leb128(value: bigint): number[] {
+  const bytes: number[] = [];
+  for (let rest = value; ; rest >>= 7n) {
+    if (rest < 0x80n) return [...bytes, Number(rest)];
+    bytes.push(Number(rest & 0x7fn) | 0x80);
+  }
+}
+
+const zigzag = (value: number): bigint => (value >= 0 ? 2n * BigInt(value) : -2n * BigInt(value) - 1n);
+
+it('writes numbers as the protocol has them, whatever their length', () => {
+  const Encoder = require('kafkajs/src/protocol/encoder') as new () => Encoder;
+  const { writeUVarInt } = Encoder.prototype as Encoder;
+  writeVarintsInPlace();
+  expect((Encoder.prototype as Encoder).writeUVarInt, 'kafkajs does it as before').not.toBe(writeUVarInt);
+  writeVarintsInPlace();
+  const numbers = [0, 1, 2, -1, -2, 63, 64, -64, -65, 127, 128, 8191, 8192, 2 ** 20, 2 ** 30 - 1, 2 ** 30, -(2 ** 30), -(2 ** 30) - 1, 2 ** 31 - 1, -(2 ** 31)];
+  for (const number of numbers) {
+    expect([...new Encoder().writeVarInt(number).buffer], `${number}`).toEqual(leb128(zigzag(number)));
+    expect([...new Encoder().writeUVarInt(number).buffer], `${number}`).toEqual(leb128(BigInt(number >>> 0)));
+  }
+  for (const number of [...numbers, 2 ** 31, 2 ** 45, -(2 ** 45), Number.MAX_SAFE_INTEGER]) {
+    expect([...new Encoder().writeVarLong(number).buffer], `${number}`).toEqual(leb128(zigzag(number)));
+  }
+  const long = new Encoder();
+  for (let n = 0; n < 2000; n++) long.writeVarInt(n);
+  expect(long.buffer.equals(Buffer.from(Array.from({ length: 2000 }, (_, n) => leb128(zigzag(n))).flat()))).toBe(true);
+});
