@@ -4,11 +4,11 @@ import type { OutboxStore } from '../store/outbox-store';
 import { type SettleMode, sweep } from '../store/sweep';
 
 /** Milliseconds from a settled batch to the look that brings the log up to date. */
-const DELAY = 1000;
+const DELAY = 500;
 /** Milliseconds between looks for what other processes have left behind. */
 const IDLE_DELAY = 10_000;
 /** For so much of the time that it has worked it rests while the relay is idle. */
-const IDLE_REST = 0.25;
+const IDLE_REST = 0.1;
 /** Ids of the log that one look checks for lost messages. */
 const CHECKED = 2000;
 

@@ -8,8 +8,10 @@ import { idIn } from './key-deletes';
  */
 export type SettleMode = 'mark' | 'delete';
 
-/** Batches that one transaction brings up to date. */
-const BATCHES = 4;
+/** Batches that one transaction brings up to date at most: where little is sent, each is of a message or two. */
+const BATCHES = 100;
+/** Characters of ids, of some 2,000 messages: a long transaction is a long write of the database's log, for all others. */
+const CHARACTERS = 16_000;
 
 /**
  * Brings the log up to date with what was sent, a few batches at a time and away from the relay's hot path. Runs in a
@@ -20,8 +22,13 @@ const BATCHES = 4;
  */
 export async function sweep(sql: ChangingSql, dialect: Dialect, mode: SettleMode): Promise<number> {
   const { tables, bind, idText, deleteByKey, updateByKey, forUpdateSkipLocked } = dialect;
+  const waiting = (await sql.query(
+    `SELECT ${idText('s.id')} AS batch, LENGTH(s.ids) AS size FROM ${tables.settled} s ORDER BY s.id LIMIT ${BATCHES} ${forUpdateSkipLocked}`,
+  )) as { batch: string; size: number | string }[];
+  if (waiting.length === 0) return 0;
+  const taken = takenOf(waiting);
   const batches = (await sql.query(
-    `SELECT ${idText('s.id')} AS batch, s.ids AS ids FROM ${tables.settled} s ORDER BY s.id LIMIT ${BATCHES} ${forUpdateSkipLocked}`,
+    `SELECT ${idText('s.id')} AS batch, s.ids AS ids FROM ${tables.settled} s WHERE ${idIn('s.id', taken)} ORDER BY s.id`,
   )) as { batch: string; ids: string }[];
   let swept = 0;
   for (const { batch, ids: list } of batches) {
@@ -39,9 +46,18 @@ export async function sweep(sql: ChangingSql, dialect: Dialect, mode: SettleMode
       );
     }
   }
-  if (batches.length > 0) {
-    const { sql: statement, parameters } = deleteByKey('settled', batches.map(({ batch }) => [batch]));
-    await sql.query(bind(statement), parameters);
-  }
+  const { sql: statement, parameters } = deleteByKey('settled', taken.map((batch) => [batch]));
+  await sql.query(bind(statement), parameters);
   return swept;
+}
+
+/** The first, and as many more as stay within bounds. */
+function takenOf(waiting: readonly { readonly batch: string; readonly size: number | string }[]): readonly string[] {
+  let characters = 0;
+  return waiting
+    .filter(({ size }, index) => {
+      characters += Number(size);
+      return index === 0 || characters <= CHARACTERS;
+    })
+    .map(({ batch }) => batch);
 }
