@@ -51,6 +51,8 @@ export const refuse =
 export interface FixtureOptions {
   extra?: Partial<DataSourceOptions>;
   adapt?: (dialect: Dialect) => Dialect;
+  /** What has made the tables before, such as an older server. */
+  madeBy?: Dialect;
   /** With a log that is partitioned: `true` with ids that say today, `bare` as the migration leaves it. */
   partitioned?: boolean | 'bare';
 }
@@ -69,9 +71,10 @@ export class StoreFixture {
   static async open(
     database: DatabaseName,
     lanes = 8,
-    { extra = {}, adapt = (dialect: Dialect) => dialect, partitioned = false }: FixtureOptions = {},
+    { extra = {}, adapt = (dialect: Dialect) => dialect, partitioned = false, madeBy }: FixtureOptions = {},
   ): Promise<StoreFixture> {
     const { dataSource, close } = await freshDataSource(database, extra);
+    if (madeBy) await createTables(dataSource, madeBy, lanes);
     const dialect = adapt(await detectDialect(dataSource.options, dataSource, tableNames({})));
     await createTables(dataSource, dialect, lanes, partitioned !== false);
     const f = new StoreFixture(dataSource, new OutboxStore(dialect, lanes, 'commit'), close);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { detectDialect } from '../../libs/outbox/src/store/detect-dialect';
+import { KEY_COLUMNS } from '../../libs/outbox/src/store/key-deletes';
 import { mysqlDialect } from '../../libs/outbox/src/store/mysql.dialect';
 import { OutboxStore } from '../../libs/outbox/src/store/outbox-store';
 import { tableNames } from '../../libs/outbox/src/store/tables';
@@ -33,6 +34,31 @@ describe.each(SERVERS)('commit order on %s', (database) => {
 
 describe.each(['mysql', 'mariadb'] as const)('commit order on %s, written statement by statement', (database) => {
   describeCommitOrder(database, { adapt: () => mysqlDialect(database, tableNames({}), { insert: 'statements' }) });
+});
+
+// D11: an upgrade of the server leaves the tables as they are.
+describe.each(['mysql', 'mariadb'] as const)('tables that an older server has made, on %s', (database) => {
+  const madeBy = mysqlDialect(database, tableNames({}), { noPad: false });
+  describeRefusals(database, { madeBy });
+  describeConsumed(database, { madeBy });
+
+  it('have rows deleted by their keys, whatever each column is', async () => {
+    const f = await StoreFixture.open(database, 8, { madeBy });
+    try {
+      const made = f.store.dialect;
+      // An operator has begun to convert them.
+      await f.query(`ALTER TABLE ${f.tables.hold} CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`);
+      const mixed = await detectDialect(f.dataSource.options, f.dataSource, tableNames({}));
+      for (const [table, by] of [['hold', mixed], ['held', made], ['consumed', made], ['failure', made]] as const) {
+        const key = KEY_COLUMNS[table].map((column) => (column === 'lane' || column === 'id' ? 1 : `${column} é`));
+        const { sql, parameters } = by.deleteByKey(table, [key]);
+        const plan = await f.query<{ table: string; type: string }>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`, parameters);
+        expect(plan.find((row) => row.table === 't')?.type, table).toMatch(/eq_ref|const/);
+      }
+    } finally {
+      await f.close();
+    }
+  });
 });
 
 describe('the way in which messages are written', () => {

@@ -2,6 +2,7 @@ import type { DataSource } from 'typeorm';
 import { DatabaseUnsupportedError } from '../errors';
 import type { Dialect, Sql } from './dialect';
 import type { InsertWay } from './mysql-insert';
+import { type KeyCollations, readKeyCollations } from './mysql-key-types';
 import { mysqlDialect } from './mysql.dialect';
 import { postgresDialect } from './postgres.dialect';
 import { sqliteDialect } from './sqlite.dialect';
@@ -37,7 +38,8 @@ export async function detectDialect(options: DataSource['options'], sql: Sql, na
   for (const trouble of [versionTrouble(server), await charsetTrouble(server, sql)]) {
     if (trouble !== null) throw new DatabaseUnsupportedError(trouble);
   }
-  return dialectOf(server, options, names);
+  const isMysql = server.name === 'mysql' || server.name === 'mariadb';
+  return dialectOf(server, options, names, isMysql ? await readKeyCollations(sql, names) : undefined);
 }
 
 /** @throws DatabaseUnsupportedError */
@@ -61,7 +63,8 @@ export async function readServer(options: DataSource['options'], sql: Sql): Prom
   }
 }
 
-export function dialectOf({ name, version, insert }: Server, options: DataSource['options'], names: TableNames): Dialect {
+/** @param collations of the tables that are there, for who deletes from them */
+export function dialectOf({ name, version, insert }: Server, options: DataSource['options'], names: TableNames, collations?: KeyCollations): Dialect {
   if (name === 'sqlite') return sqliteDialect(names);
   if (name === 'postgres') return postgresDialect(names, options.type === 'postgres' ? options.schema : undefined);
   return mysqlDialect(name, names, {
@@ -69,6 +72,7 @@ export function dialectOf({ name, version, insert }: Server, options: DataSource
     noPad: isAtLeast(version, NO_PAD[name]),
     jsonTable: isAtLeast(version, JSON_TABLE[name]),
     insert,
+    collations,
   });
 }
 

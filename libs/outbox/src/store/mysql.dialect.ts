@@ -1,7 +1,8 @@
 import { type Dialect, laneHasWork, type Patience, quotedTables, type Sql } from './dialect';
 import { driverCode, messageInProgress } from './message-in-progress';
-import { hasKey, type Key, KEY_COLUMNS, type KeyColumn, type KeyedTable, type Statement } from './key-deletes';
+import { hasKey, type Key, KEY_COLUMNS, type KeyedTable, type Statement } from './key-deletes';
 import { INSERTS, type InsertWay } from './mysql-insert';
+import { type KeyCollations, keyTypes } from './mysql-key-types';
 import { mysqlPartitions } from './mysql-partitions';
 import { collationOf, createTables } from './mysql-tables';
 import type { TableNames } from './tables';
@@ -18,26 +19,20 @@ export interface MysqlCapabilities {
   readonly jsonTable?: boolean | undefined;
   /** How new messages are written. */
   readonly insert?: InsertWay | undefined;
+  /** Collations of the tables that are there. */
+  readonly collations?: KeyCollations | undefined;
 }
 
 /** MySQL 5.7 and later, and MariaDB 10.2 and later. */
 export function mysqlDialect(
   name: 'mysql' | 'mariadb',
   names: TableNames,
-  { skipLocked = true, noPad = true, jsonTable = true, insert: insertWay = 'statements' }: MysqlCapabilities = {},
+  { skipLocked = true, noPad = true, jsonTable = true, insert: insertWay = 'statements', collations = new Map() }: MysqlCapabilities = {},
 ): Dialect {
   const tables = quotedTables(names, (table) => `\`${table}\``);
   const now = 'UTC_TIMESTAMP(6)';
   const insert = INSERTS[insertWay];
-  const keyTypes: Readonly<Record<KeyColumn, string>> = {
-    lane: 'SMALLINT',
-    topic: 'VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin',
-    message_key: `VARCHAR(190) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
-    id: 'BIGINT',
-    audit_id: 'BIGINT',
-    consumer: `VARCHAR(100) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
-    message_id: `VARCHAR(190) CHARACTER SET utf8mb4 COLLATE ${collationOf(name, noPad)}`,
-  };
+  const keyType = keyTypes(collationOf(name, noPad), collations);
   const withPatience = async (sql: Sql, patience: Patience, insert: string, parameters: unknown[]): Promise<void> => {
     const send = (prefix = ''): Promise<unknown> => sql.query(`${prefix}${insert}`, parameters);
     if (patience === 'wait') await send();
@@ -108,7 +103,7 @@ export function mysqlDialect(
         return { sql: `DELETE t FROM ${tables[table]} t WHERE ${sql}${and}`, parameters };
       }
       // An index hint does not keep a DELETE from a scan; joined in this order it can only look up.
-      const columns = KEY_COLUMNS[table].map((column, index) => `${column} ${keyTypes[column]} PATH '$[${index}]'`);
+      const columns = KEY_COLUMNS[table].map((column, index) => `${column} ${keyType(table, column)} PATH '$[${index}]'`);
       const joined = KEY_COLUMNS[table].map((column) => `t.${column} = k.${column}`);
       return {
         sql:

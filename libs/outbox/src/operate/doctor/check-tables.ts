@@ -91,7 +91,8 @@ export const tablesCollations: Check = {
 };
 
 function mysqlTrouble(name: string, collation: string, found: ActualColumn): Trouble | null {
-  const convert = `Convert the column to ${collation}, as \`npx outbox migration\` prints it.`;
+  // Each process has read at its start how columns compare.
+  const convert = `Convert the column to ${collation}, as \`npx outbox migration\` prints it, and start the app and its relays again.`;
   const charset = collation.split('_')[0];
   if (TELL_APART.has(name) && found.collation !== collation) {
     return fault(`is ${found.collation}, which takes ${found.blurred ? "'a' and 'A'" : "'a' and 'a ', or another character set's texts,"} for the same`, convert);
