@@ -22,6 +22,7 @@ const of = (file, tests, changes) => changes.map(([name, from, to, more]) => ({ 
 /** @type {Mutant[]} */
 export const mutants = [
   ...of('relay/settlement.ts', RELAY, [
+    ['what follows an unanswered message of its key counts as sent', "outcome?.status === 'acknowledged' && stopped.size === 0", "outcome?.status === 'acknowledged'"],
     ['what is acknowledged behind an unanswered one counts as sent', `'acknowledged' && !stopped.has(key)`, `'acknowledged'`],
     ['each refusal of a key counts', `'refused' && !stopped.has(key)`, `'refused'`],
     ['one attempt more than maxAttempts', 'attempts >= policy.maxAttempts', 'attempts > policy.maxAttempts'],
@@ -52,7 +53,7 @@ export const mutants = [
   ...of('relay/worker-publisher.ts', [...RELAY, ...TAKEOVER], [
     ['it is sent again before the old publisher is closed', '    await this.closing;\n    const refusals', '    const refusals'],
     ['a hung publisher is not closed', 'await this.close();\n      throw', 'throw'],
-    ['what follows a spoilt row is sent', 'stopped.add(orderKey(message));\n      refusals.set(message, { status: \'refused\'', 'refusals.set(message, { status: \'refused\''],
+    ['what follows a spoilt row is sent', 'stopped.add(orderKey(message));\n      refusals.set(message, { status: \'refused\', failure: { code: \'DEFECTIVE_ROW\'', 'refusals.set(message, { status: \'refused\', failure: { code: \'DEFECTIVE_ROW\''],
   ]),
   ...of('store/settle.ts', STORE, [
     ['a settlement of lanes that were lost is not noticed', 'removed !== all.length', 'removed > all.length'],
@@ -101,7 +102,6 @@ export const mutants = [
   ]),
   ...of('store/postgres.dialect.ts', [...LOCKS, ...TAKEOVER], [
     ['lanes are not locked', 'WHERE pg_try_advisory_xact_lock(${laneSpace}, c.lane) LIMIT', 'WHERE ${laneSpace} <> c.lane LIMIT'],
-    ['order buckets are not locked', 'await sql.query(`SELECT ${locks.join(\', \')}`);\n    },\n\n    async insertMessages', 'void sql; void locks;\n    },\n\n    async insertMessages'],
     ['a silent session keeps its lanes', "'idle_in_transaction_session_timeout', 'tcp_user_timeout', ", "'tcp_user_timeout', "],
     ['a host that reads nothing keeps its lanes', "'tcp_user_timeout', 'lock_timeout'", "'lock_timeout'", {
       equal: 'NOT KILLED FOR SURE: the relay must be frozen in the very moment in which a head of megabytes fills its socket, which the test reaches on a slow machine only',
@@ -110,6 +110,18 @@ export const mutants = [
       equal: 'it is the default here; where it is not, the session is refused when it is opened, since its level is asserted',
     }],
   ]),
+  ...of('store/postgres-insert.ts', STORE, [
+    ['order buckets are not locked for one message', "${locks && 'FROM locks'} RETURNING", 'RETURNING'],
+    ['order buckets are not locked for many', "${locks && 'locks, '}unnest", 'unnest'],
+    ['many are written in any order', 'FROM input ORDER BY ord', 'FROM input ORDER BY message_id'],
+  ]),
+  ...of('store/mysql-insert.ts', STORE, [
+    ['order buckets are not locked, statement by statement', 'ORDER BY bucket FOR UPDATE', 'ORDER BY bucket', { only: 'mysql' }],
+    ['order buckets are not locked for one message', 'WHERE bucket = ${buckets[0]} FOR UPDATE', 'WHERE bucket = ${buckets[0]}', { only: 'mysql' }],
+    ['a missing bucket loses a message', 'if (result.affectedRows !== 1) throw', 'if (result.affectedRows > 1) throw', { only: 'mysql|the way in which' }],
+    ['order buckets are not locked in a block', "IN (${buckets.join(', ')}) FOR UPDATE; `", "IN (${buckets.join(', ')}); `", { only: 'mariadb' }],
+    ['ids in steps of one', ' * @@SESSION.auto_increment_increment', '', { only: 'mysql' }],
+  ]),
   ...of('store/mysql.dialect.ts', [...LOCKS, ...SIDES, ...TAKEOVER], [
     ['locked lanes are waited for', "forUpdateSkipLocked: skipLocked ? 'FOR UPDATE SKIP LOCKED' : 'FOR UPDATE',", "forUpdateSkipLocked: 'FOR UPDATE',", {
       only: 'mysql',
@@ -117,17 +129,17 @@ export const mutants = [
     }],
     ['lanes are waited for', '${lanes(limit)} FOR UPDATE SKIP LOCKED', '${lanes(limit)} FOR UPDATE', { only: 'mysql' }],
     ['lanes are not locked', '${lanes(limit)} FOR UPDATE SKIP LOCKED', '${lanes(limit)}', { only: 'mysql' }],
-    ['order buckets are not locked', 'ORDER BY bucket FOR UPDATE', 'ORDER BY bucket', { only: 'mysql' }],
     ['a silent session keeps its lanes', "['wait_timeout', 'net_write_timeout'", "['net_write_timeout'", { only: 'mysql' }],
     ['a host that reads nothing keeps its lanes', "'wait_timeout', 'net_write_timeout', ", "'wait_timeout', ", { only: 'mysql' }],
     ['the session keeps REPEATABLE READ', "'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',", '', { only: 'mysql' }],
-    ['ids in steps of one', ' * @@SESSION.auto_increment_increment', '', { only: 'mysql', tests: STORE }],
     ['rows are deleted by a scan', ' STRAIGHT_JOIN ${tables[table]} t ` +\n          `FORCE INDEX (PRIMARY) ON', ' JOIN ${tables[table]} t ` +\n          `ON', { only: 'mysql', tests: ['test/store/claim-reads.spec.ts', ...LOCKS] }],
   ]),
   ...of('store/sweep.ts', ['test/store/settled.spec.ts', ...LOCKS], [
     ['what is dead is deleted as sent', "ids.map((id) => [id]), 't.status = 0')", "ids.map((id) => [id]))", { equal: EDITED }],
     ['what is dead is marked as sent', "WHERE ${idIn('t.id', ids)} AND t.status = 0`", "WHERE ${idIn('t.id', ids)}`", { equal: EDITED }],
-    ['what was swept is swept again', 'if (batches.length > 0) {', 'if (batches.length < 0) {'],
+    ['what was swept is swept again', "deleteByKey('settled', taken.map((batch) => [batch]))", "deleteByKey('settled', [])"],
+    ['a batch that was not swept is forgotten', "deleteByKey('settled', taken.map((batch) => [batch]))", "deleteByKey('settled', waiting.map(({ batch }) => [batch]))"],
+    ['all batches at once', 'index === 0 || characters <= CHARACTERS', 'index >= 0 || characters <= CHARACTERS'],
     ['sweepers wait for one another', 'LIMIT ${BATCHES} ${forUpdateSkipLocked}', 'LIMIT ${BATCHES} ${forUpdateSkipLocked.slice(0, 10)}', { equal: IN_TURN }],
   ]),
   ...of('store/message-state.ts', ['test/store/settled.spec.ts'], [
