@@ -3,6 +3,7 @@ import { type Order, Outbox, TransactionRunner } from 'nestjs-transactional-outb
 import { DataSource } from 'typeorm';
 import { openWriter } from './app.js';
 import type { Bench, BenchOptions } from './arguments.js';
+import { bareInsert } from './bare-insert.js';
 import { eventClass, makeEvent } from './event.js';
 import { withServers } from './servers.js';
 import { median, rate, round } from './statistics.js';
@@ -12,11 +13,11 @@ const CONCURRENCY = [1, 16, 64] as const;
 
 /** A transaction of two business rows, with or without an event. */
 type Transaction = () => Promise<void>;
-type Kind = 'plain' | Order;
+type Kind = 'plain' | 'bare' | Order;
 
 /**
  * What an event adds to a transaction of two inserts: in ms when there is one writer, and as the ratio of the rates when
- * there are many. `strict…` is with the lock that keeps commit order.
+ * there are many. `strict…` is with the lock that keeps commit order, `bare…` the same by SQL alone.
  */
 export const benchEnqueue: Bench = (options) =>
   withServers(options, 'without Kafka', async ({ database, surroundings }) => {
@@ -28,9 +29,10 @@ export const benchEnqueue: Bench = (options) =>
       const dataSource = apps.none.get(DataSource);
       await dataSource.query('CREATE TABLE business (id INT PRIMARY KEY, text VARCHAR(300))');
       const kinds: Record<Kind, Transaction> = {
-        plain: transactionOf(apps.none, false),
-        none: transactionOf(apps.none, true),
-        commit: transactionOf(apps.commit, true),
+        plain: transactionOf(apps.none, () => undefined),
+        bare: transactionOf(apps.none, bareInsert(dataSource, options.db)),
+        none: transactionOf(apps.none, emitting(apps.none)),
+        commit: transactionOf(apps.commit, emitting(apps.commit)),
       };
       const rates = await measure(kinds, options);
       const msAt1 = (kind: Kind): number => 1000 / rates[kind][0];
@@ -42,6 +44,9 @@ export const benchEnqueue: Bench = (options) =>
         strictAddedMsAt1: msAt1('commit') - msAt1('plain'),
         strictRatioAt16: rates.plain[1] / rates.commit[1],
         strictRatioAt64: rates.plain[2] / rates.commit[2],
+        bareAddedMsAt1: msAt1('bare') - msAt1('plain'),
+        bareRatioAt16: rates.plain[1] / rates.bare[1],
+        bareRatioAt64: rates.plain[2] / rates.bare[2],
       });
       return { ...figures, ...surroundings };
     } finally {
@@ -53,10 +58,10 @@ type Rates = [number, number, number];
 
 /** Transactions per second at each concurrency: the median of runs in which the kinds take turns. */
 async function measure(kinds: Record<Kind, Transaction>, { smoke, runs, size = 60 }: BenchOptions): Promise<Record<Kind, Rates>> {
-  const rates: Record<Kind, Rates> = { plain: [0, 0, 0], none: [0, 0, 0], commit: [0, 0, 0] };
+  const rates: Record<Kind, Rates> = { plain: [0, 0, 0], bare: [0, 0, 0], none: [0, 0, 0], commit: [0, 0, 0] };
   for (const [index, concurrency] of CONCURRENCY.entries()) {
     const count = smoke ? concurrency : 5 * size + size * concurrency;
-    const seen: Record<Kind, number[]> = { plain: [], none: [], commit: [] };
+    const seen: Record<Kind, number[]> = { plain: [], bare: [], none: [], commit: [] };
     for (let run = 0; run <= runs; run++) {
       for (const kind of Object.keys(kinds) as Kind[]) {
         const perSecond = await rateOf(kinds[kind], concurrency, count);
@@ -83,10 +88,14 @@ async function rateOf(transaction: Transaction, concurrency: number, count: numb
 const Written = eventClass('bench');
 let nextId = 1;
 
-function transactionOf(app: INestApplicationContext, withEvent: boolean): Transaction {
+function emitting(app: INestApplicationContext): (n: number) => void {
+  const outbox = app.get(Outbox);
+  return (n) => outbox.emit(makeEvent(Written, n));
+}
+
+function transactionOf(app: INestApplicationContext, more: (n: number) => Promise<void> | void): Transaction {
   const dataSource = app.get(DataSource);
   const transactions = app.get(TransactionRunner);
-  const outbox = app.get(Outbox);
   const insert = `INSERT INTO business (id, text) VALUES (${dataSource.options.type === 'postgres' ? '$1, $2' : '?, ?'})`;
   const text = 'x'.repeat(250);
   return () =>
@@ -95,6 +104,6 @@ function transactionOf(app: INestApplicationContext, withEvent: boolean): Transa
       nextId += 2;
       await dataSource.query(insert, [id, text]);
       await dataSource.query(insert, [id + 1, text]);
-      if (withEvent) outbox.emit(makeEvent(Written, id));
+      await more(id);
     });
 }

@@ -1,5 +1,8 @@
 import type { Sql } from './dialect';
 
+/** Milliseconds between two signals: each is a transaction, and a relay that is at work needs none. */
+const PAUSE = 5;
+
 /**
  * Tells other processes that messages were committed. Never inside a business transaction: there NOTIFY makes commits
  * wait for one another. However many commits there are, one signal is on its way, and one more follows it.
@@ -24,6 +27,7 @@ export class CommitSignal {
     while (this.wanted) {
       this.wanted = false;
       await this.sql.query(this.statement).catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
     }
     this.sending = false;
   }
