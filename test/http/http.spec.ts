@@ -87,7 +87,7 @@ describe.each(RUNS)('the operations over HTTP on %s with %s', (platform, databas
     expect((await post('purge', { reason: 'x', sent: 0 }).expect(200)).body).toMatchObject({ outcome: 'done' });
     const { acts, next } = (await get('audit?by=ben&limit=2').expect(200)).body as { acts: object[]; next: string };
     expect(acts).toMatchObject([{ act: 'purge', by: 'ben', reason: 'x', outcome: 'done' }, { act: 'resume', target: { topic: 'notes' } }]);
-    expect((await get(`audit?before=${next}&act=pause`)).body).toMatchObject({ acts: [{ target: { topic: 'all' } }, { target: { topic: 'notes' } }], next: null });
+    expect((await get(`audit?before=${next}&act=pause`)).body).toMatchObject({ acts: [{ target: { relays: 'all' } }, { target: { topic: 'notes' } }], next: null });
     expect((await get(`audit?message=${id}&from=2020-01-01T00:00:00Z`)).body).toMatchObject({ acts: [{ act: 'requeue' }, { act: 'discard', reason: 'wrong' }] });
   });
 

@@ -69,8 +69,8 @@ describe.each(DATABASES)('the audit on %s', (database) => {
       { act: 'block', ...ANNA, target: { topic: 'orders', key: 'k' }, result: null },
       { act: 'release', ...BEN, target: { topic: 'orders', key: 'k' }, result: true },
       { act: 'release', ...BEN, target: { topic: 'orders', key: 'k' }, result: false },
-      { act: 'pause', ...ANNA, target: { topic: 'all' }, result: null },
-      { act: 'resume', ...ANNA, target: { topic: 'all' }, result: null },
+      { act: 'pause', ...ANNA, target: { relays: 'all' }, result: null },
+      { act: 'resume', ...ANNA, target: { relays: 'all' }, result: null },
       { act: 'purge', ...BEN, target: { dead: false }, result: { outcome: 'done', purged: { sent: 0, dead: 0, consumed: 0, failures: 0, audit: 0 } } },
       { act: 'requeue', ...ANNA, target: { topic: 'nowhere', limit: 1 }, result: { done: 0, notFound: [], skipped: [] } },
     ]);

@@ -60,12 +60,34 @@ describe.each(SERVERS)('npx outbox on %s', (database) => {
     expect(await outbox('pause', '--reason', 'maintenance')).toMatchObject({ code: 0, out: 'pause: all relays' });
     expect((await outbox('status')).out).toContain('All relays are paused.');
     await outbox('resume', '--reason', 'done');
-    expect(await outbox('pause', 'orders', '--reason', 'maintenance')).toMatchObject({ code: 0, out: 'pause: orders' });
+    expect(await outbox('pause', 'orders', '--reason', 'maintenance')).toMatchObject({ code: 0, out: 'pause: topic orders' });
     await outbox('resume', 'orders', '--reason', 'done');
     expect(await outbox('block', 'orders', 'k', '--reason', 'look')).toMatchObject({ code: 0 });
     expect(await outbox('release', 'orders', 'k', '--reason', 'looked')).toMatchObject({ code: 0, out: 'release: orders k' });
     expect(await outbox('release', 'orders', 'k', '--reason', 'looked')).toMatchObject({ code: 0, out: 'It was not stopped.' });
     expect(await outbox('purge', '--sent', '0ms', '--reason', 'space')).toMatchObject({ code: 0, out: 'purge: 0 sent, 0 dead, 0 consumed, 0 failures, 0 audit' });
+  });
+
+  it('tells all relays from a topic of that name', async () => {
+    const pause = async (...topic: string[]): Promise<unknown> => JSON.parse((await outbox('--json', 'pause', ...topic, '--reason', 'maintenance')).out);
+    expect([await pause('all'), await pause()]).toEqual([{ pause: { topic: 'all' } }, { pause: { relays: 'all' } }]);
+    const { acts } = JSON.parse((await outbox('--json', 'audit', '--act', 'pause', '--limit', '2')).out) as { acts: { target: object }[] };
+    expect(acts.map(({ target }) => target)).toEqual([{ relays: 'all' }, { topic: 'all' }]);
+    await outbox('resume', '--reason', 'done');
+    await outbox('resume', 'all', '--reason', 'done');
+  });
+
+  it.each([
+    ['list', '--topic', 'näme'],
+    ['list', '--key', 'a\0'],
+    ['audit', '--by', 'a\0'],
+    ['requeue', '--topic', 'or ders', '--limit', '1', '--reason', 'x'],
+    ['block', 'orders', 'a\0', '--reason', 'x'],
+    ['release', 'orders', 'a'.repeat(191), '--reason', 'x'],
+  ])('takes no filter and no key that nothing can have: %s %s %j', async (...args) => {
+    const { code, err } = await outbox(...args);
+    expect(code).toBe(2);
+    expect(err).toMatch(/not the name of a topic|must be a text/);
   });
 
   it('says what is wrong, and does nothing then', async () => {

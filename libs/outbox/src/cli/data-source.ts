@@ -12,6 +12,8 @@ export interface Source {
   readonly tables?: string;
 }
 
+const TABLES_WANTED = `--tables must be an object of JSON, such as '{"message":"my_outbox"}'.`;
+
 /** The database that is meant, open. The schema is left alone, whatever the data source says. */
 export async function openDataSource(source: Source): Promise<DataSource> {
   return connect(await findDataSource(source));
@@ -26,10 +28,16 @@ export async function laneCountOf(dataSource: DataSource, table: string): Promis
 /** Other names of the tables, as `--tables` gives them. */
 export function tablesOf({ tables: json }: Source): Partial<TableNames> {
   if (json === undefined) return {};
+  const names = parsed(json);
+  if (typeof names !== 'object' || names === null || Array.isArray(names)) throw new Failure(TABLES_WANTED, 2);
+  return names;
+}
+
+function parsed(json: string): unknown {
   try {
-    return JSON.parse(json) as Partial<TableNames>;
+    return JSON.parse(json);
   } catch (cause) {
-    throw new Failure(`--tables must be JSON, such as '{"message":"my_outbox"}'.`, 2, { cause });
+    throw new Failure(TABLES_WANTED, 2, { cause });
   }
 }
 
@@ -52,11 +60,17 @@ async function fromFile(file: string): Promise<DataSource> {
 }
 
 function optionsOf(url: string): DataSourceOptions {
-  const [, scheme] = /^([a-z]+):/.exec(url) ?? [];
+  const [, scheme] = /^(sqlite(?=:)|[a-z]+(?=:\/\/))/.exec(url) ?? [];
   if (scheme === 'mysql' || scheme === 'mariadb') return { type: scheme, url };
   if (scheme === 'postgres' || scheme === 'postgresql') return { type: 'postgres', url };
-  if (scheme === 'sqlite') return { type: 'better-sqlite3', database: url.slice('sqlite:'.length) };
-  throw new Failure('--url must begin with mysql:, mariadb:, postgres: or sqlite:.', 2);
+  if (scheme === 'sqlite') return sqliteOptions(url.slice('sqlite:'.length));
+  throw new Failure('--url must begin with mysql://, mariadb://, postgres:// or sqlite:.', 2);
+}
+
+/** Neither the file nor its folder is made: who looks for an outbox has mistaken the name then. */
+function sqliteOptions(path: string): DataSourceOptions {
+  if (!existsSync(path)) throw new Failure(`There is no file ${path === '' ? 'named in --url: give sqlite:<file>' : path}.`, 2);
+  return { type: 'better-sqlite3', database: path, fileMustExist: true };
 }
 
 async function connect(dataSource: DataSource): Promise<DataSource> {

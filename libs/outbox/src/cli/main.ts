@@ -1,9 +1,17 @@
 #!/usr/bin/env node
 import { Logger } from '@nestjs/common';
+import { printable, toJson } from './print';
 import { runCommand } from './program';
 
+/** Whoever reads may leave before the end, as `head` does: what is being done is done to its end all the same. */
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+}
+
 const err = (text: string): void => void process.stderr.write(`${text}\n`);
-const note = (message: unknown): void => err(typeof message === 'string' ? message : JSON.stringify(message));
+const note = (message: unknown): void => err(typeof message === 'string' ? printable(message) : toJson(message));
 
 // The audit goes where progress goes: what is piped on is the result alone.
 Logger.overrideLogger({ log: note, warn: note, error: note, debug: () => undefined, verbose: () => undefined });

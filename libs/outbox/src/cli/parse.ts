@@ -31,8 +31,11 @@ export function wholeNumber(text: string): number {
 }
 
 export function time(text: string): Date {
-  const date = new Date(text);
-  if (Number.isNaN(date.getTime())) throw new InvalidArgumentError('Give a time such as 2026-01-31 or 2026-01-31T12:00:00Z.');
+  const [, day, clock = ''] = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.exec(text) ?? [];
+  const date = new Date(`${day}${clock}`);
+  // Date takes the 31st of February for the 3rd of March.
+  const isDay = !Number.isNaN(date.getTime()) && new Date(`${day}`).toISOString().startsWith(`${day}`);
+  if (!isDay) throw new InvalidArgumentError('Give a time such as 2026-01-31 (in UTC) or 2026-01-31T12:00:00Z, with its zone.');
   return date;
 }
 

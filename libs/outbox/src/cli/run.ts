@@ -1,8 +1,8 @@
-import { userInfo } from 'node:os';
 import type { Operator } from '../operate/audit';
 import type { Source } from './data-source';
 import type { OperatorTools } from './operator';
-import type { Output } from './print';
+import { nameOfUser } from './name-of-user';
+import { type Output, toJson } from './print';
 
 /** What every command has. */
 interface CommonTools {
@@ -37,10 +37,10 @@ export function runner<T extends Closeable>(open: (source: Source) => Promise<T>
         await work(
           {
             ...tools,
-            operator: ({ reason, by }) => ({ reason, by: by ?? userInfo().username }),
+            operator: ({ reason, by }) => ({ reason, by: by ?? nameOfUser() }),
             progress: (text) => output.err(text),
           },
-          (result, text) => output.out(source.json === true ? JSON.stringify(result) : text),
+          (result, text) => output.out(source.json === true ? toJson(result) : text),
           options as never,
           ...(args as never),
         );

@@ -6,6 +6,7 @@ import { mysqlDialect } from '../store/mysql.dialect';
 import { postgresDialect } from '../store/postgres.dialect';
 import { sqliteDialect } from '../store/sqlite.dialect';
 import { laneCount, type TableNames, tableNames } from '../store/tables';
+import { type Source, tablesOf } from './data-source';
 import { Failure } from './failure';
 import { duration, wholeNumber } from './parse';
 import { type Output, table } from './print';
@@ -56,7 +57,7 @@ export function tableCommands(program: Command, run: Run, output: Output): void 
     withReason(program.command(`${name} [topic]`).description(`${name} all relays, or a topic, for all instances`))
       .action(run(async ({ admin, operator }, print, { reason, by }: Reason, topic: string | undefined) => {
         await admin[name](operator({ reason, by }), topic);
-        print({ [name]: topic ?? 'all' }, `${name}: ${topic ?? 'all relays'}`);
+        print({ [name]: topic === undefined ? { relays: 'all' } : { topic } }, `${name}: ${topic === undefined ? 'all relays' : `topic ${topic}`}`);
       }));
   }
   for (const name of ['block', 'release'] as const) {
@@ -73,7 +74,7 @@ export function tableCommands(program: Command, run: Run, output: Output): void 
     .option('--partitioned', 'with a log that is partitioned by day')
     .option('--write <file>', 'into a file that is not there yet, instead of printing them')
     .action(async ({ dialect: name, lanes, partitioned, write }: { dialect: string; lanes?: number; partitioned?: boolean; write?: string }) => {
-      const dialect = DIALECTS[name]?.(tableNames({}));
+      const dialect = DIALECTS[name]?.(tableNames({ tables: tablesOf(program.opts<Source>()) }));
       if (!dialect) return;
       if (partitioned && !dialect.partitions) throw new Failure(`${name} has no partitions.`, 2);
       const statements = dialect.createTables(laneCount(lanes === undefined ? {} : { lanes }), partitioned);

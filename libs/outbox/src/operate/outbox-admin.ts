@@ -1,5 +1,4 @@
 import type { DataSource } from 'typeorm';
-import { OperationInvalidError } from '../errors';
 import { slotOf } from '../event/hash';
 import type { ClaimSessions } from '../relay/claim-sessions';
 import { type AuditFilter, type AuditPage, findActs } from '../store/audit';
@@ -18,7 +17,7 @@ import { Audit, type Operator } from './audit';
 import type { Cleaner, Pass, PurgeReport } from './cleaner';
 import { OperatorConnections } from './operator-connections';
 import { type RetentionOptions, retentionOf } from './retention-options';
-import { checkAuditFilter, checkFilter, checkIds, checkLimit, checkPlace, checkTopic } from './targets';
+import { checkAuditFilter, checkFilter, checkIds, checkKey, checkLimit, checkPlace, checkTopic } from './targets';
 
 /** What an act has come to. An id that was given appears as it was given. */
 export interface ActResult {
@@ -39,6 +38,9 @@ export type OutboxStats = Backlog & TopicsReport;
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 1000;
+
+/** A topic may be called `all`. */
+const ALL_RELAYS = { relays: 'all' };
 
 const REQUEUED: ReadonlySet<MessageState> = new Set(['dead', 'discarded']);
 const DISCARDED: ReadonlySet<MessageState> = new Set(['dead', 'held', 'pending']);
@@ -193,7 +195,7 @@ export class OutboxAdmin {
    */
   async pause(operator: Operator, topic?: string): Promise<void> {
     if (topic !== undefined) checkTopic(topic);
-    return this.trail.record('pause', operator, { topic: topic ?? 'all' }, (connection) =>
+    return this.trail.record('pause', operator, topic === undefined ? ALL_RELAYS : { topic }, (connection) =>
       topic === undefined ? pauseLanes(connection, this.store, true) : pauseTopic(connection, this.store, topic),
     );
   }
@@ -201,7 +203,7 @@ export class OutboxAdmin {
   /** Ends a pause; relays go on within a polling interval. @throws OperationInvalidError, LanesBusyError */
   async resume(operator: Operator, topic?: string): Promise<void> {
     if (topic !== undefined) checkTopic(topic);
-    return this.trail.record('resume', operator, { topic: topic ?? 'all' }, (connection) =>
+    return this.trail.record('resume', operator, topic === undefined ? ALL_RELAYS : { topic }, (connection) =>
       topic === undefined ? pauseLanes(connection, this.store, false) : resumeTopic(connection, this.store, topic),
     );
   }
@@ -253,7 +255,7 @@ export class OutboxAdmin {
 
   private placeOf(topic: string, key: string): HoldPlace {
     checkTopic(topic);
-    if (typeof key !== 'string' || key === '') throw new OperationInvalidError('A key must be a text that is not empty.');
+    checkKey(key);
     return { lane: slotOf(topic, key, this.store.lanes), topic, key };
   }
 }

@@ -1,5 +1,5 @@
 import { OperationInvalidError } from '../errors';
-import { isTopic } from '../event/to-message';
+import { isTopic, MAX_NAME_LENGTH } from '../event/to-message';
 import type { AuditFilter } from '../store/audit';
 import type { MessageFilter } from '../store/look';
 
@@ -45,9 +45,16 @@ export function checkAuditFilter(filter: AuditFilter): void {
 /** @throws OperationInvalidError naming what is wrong: a filter that is not understood must not find everything */
 export function checkFilter(filter: MessageFilter): void {
   checkParts(filter, FILTERS);
+  // MySQL and MariaDB refuse to compare a topic with what none can be called.
+  if (filter.topic !== undefined) checkTopic(filter.topic);
   if (filter.state !== undefined && !STATES.includes(filter.state)) {
     throw new OperationInvalidError(`There is no state "${String(filter.state)}". Known are: ${STATES.join(', ')}.`);
   }
+}
+
+/** PostgreSQL takes no text with a NUL. */
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && !value.includes('\0');
 }
 
 function checkParts(filter: object, known: Readonly<Record<string, 'string' | 'date'>>): void {
@@ -55,7 +62,7 @@ function checkParts(filter: object, known: Readonly<Record<string, 'string' | 'd
     const kind = Object.hasOwn(known, name) ? known[name] : undefined;
     if (!kind) throw new OperationInvalidError(`There is no filter "${name}". Known are: ${Object.keys(known).join(', ')}.`);
     if (value === undefined) throw new OperationInvalidError(`The filter ${name} is undefined: leave it out to find all.`);
-    const isRight = kind === 'date' ? value instanceof Date && !Number.isNaN(value.getTime()) : typeof value === 'string' && value !== '';
+    const isRight = kind === 'date' ? value instanceof Date && !Number.isNaN(value.getTime()) : isText(value);
     if (!isRight) throw new OperationInvalidError(`The filter ${name} must be a ${kind === 'date' ? 'valid date' : 'text'}.`);
   }
 }
@@ -71,6 +78,11 @@ export function checkLimit(limit: unknown, most: number): void {
 export function checkPlace(name: string, place: unknown): void {
   if (typeof place === 'string' && /^\d{1,18}$/.test(place)) return;
   throw new OperationInvalidError(`${name} must be what an earlier page or look has given, not "${String(place)}".`);
+}
+
+/** @throws OperationInvalidError */
+export function checkKey(key: unknown): void {
+  if (!isText(key) || key.length > MAX_NAME_LENGTH) throw new OperationInvalidError(`A key must be a text of 1 to ${MAX_NAME_LENGTH} characters.`);
 }
 
 /** @throws OperationInvalidError */

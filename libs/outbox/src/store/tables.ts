@@ -73,8 +73,8 @@ export interface SchemaOptions {
 export function tableNames(options: SchemaOptions): TableNames {
   const names = { ...DEFAULT_NAMES, ...options.tables };
   for (const [table, name] of Object.entries(names)) {
-    if (!(table in DEFAULT_NAMES)) throw new OutboxOptionsError(`tables: there is no table "${table}".`);
-    if (!/^[A-Za-z_][A-Za-z0-9_]{0,49}$/.test(name)) {
+    if (!Object.hasOwn(DEFAULT_NAMES, table)) throw new OutboxOptionsError(`tables: there is no table "${table}".`);
+    if (typeof name !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]{0,49}$/.test(name)) {
       throw new OutboxOptionsError(`tables.${table}: "${name}" is not a name of at most 50 letters, digits and _.`);
     }
   }
