@@ -38,6 +38,7 @@ export async function detectDialect(options: DataSource['options'], sql: Sql, na
   for (const trouble of [versionTrouble(server), await charsetTrouble(server, sql)]) {
     if (trouble !== null) throw new DatabaseUnsupportedError(trouble);
   }
+  if (options.type === 'postgres') return postgresDialect(names, options.schema, options.schema ?? (await homeOf(sql, names)));
   const isMysql = server.name === 'mysql' || server.name === 'mariadb';
   return dialectOf(server, options, names, isMysql ? await readKeyCollations(sql, names) : undefined);
 }
@@ -100,6 +101,12 @@ export async function charsetTrouble({ name }: Server, sql: Sql): Promise<string
     `The connection's character set is ${charset}, which cannot carry every text. Set charset: 'utf8mb4_unicode_ci' on ` +
     'the data source, or leave charset out.'
   );
+}
+
+/** The schema that the search path finds the tables in, or would make them in. */
+async function homeOf(sql: Sql, names: TableNames): Promise<string | undefined> {
+  const found = `SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass('"${names.lane}"')`;
+  return (await valueOf(sql, `SELECT COALESCE((${found}), current_schema())::text AS home`)) || undefined;
 }
 
 async function valueOf(sql: Sql, query: string): Promise<string> {

@@ -27,16 +27,22 @@ interface Client {
   on(event: 'error', listener: () => void): void;
 }
 
-/** PostgreSQL 13 and later. */
-export function postgresDialect(names: TableNames, schema: string | undefined): Dialect {
+/**
+ * PostgreSQL 13 and later.
+ *
+ * @param home the schema that the tables are in, where `schema` leaves it to the search path
+ */
+export function postgresDialect(names: TableNames, schema: string | undefined, home: string | undefined = schema): Dialect {
   const quote = (table: string): string => (schema ? `"${schema}"."${table}"` : `"${table}"`);
   const tables = quotedTables(names, quote);
-  // Advisory locks are one space for the whole database: two outboxes in it must not share numbers.
-  const laneSpace = slotOf(quote(names.lane), 'lane', 2 ** 31);
+  // Advisory locks are one space for the whole database: two outboxes in it must not share numbers, and one must have the
+  // same for all, whether they name the schema or have it by their search path.
+  const identity = home === undefined || home === 'public' ? `"${names.lane}"` : `"${home}"."${names.lane}"`;
+  const laneSpace = slotOf(identity, 'lane', 2 ** 31);
   // So are channels.
-  const channel = `outbox_${slotOf(quote(names.lane), 'commits', 2 ** 31)}`;
+  const channel = `outbox_${slotOf(identity, 'commits', 2 ** 31)}`;
   const idSequence = quote(`${names.message}_id_seq`);
-  const bucketSpace = slotOf(quote(names.lane), 'bucket', 2 ** 31);
+  const bucketSpace = slotOf(identity, 'bucket', 2 ** 31);
 
   const insertConsumed = async (
     sql: Sql,
