@@ -71,7 +71,7 @@ describe.each(DATABASES)('the audit on %s', (database) => {
       { act: 'release', ...BEN, target: { topic: 'orders', key: 'k' }, result: false },
       { act: 'pause', ...ANNA, target: { relays: 'all' }, result: null },
       { act: 'resume', ...ANNA, target: { relays: 'all' }, result: null },
-      { act: 'purge', ...BEN, target: { dead: false }, result: { outcome: 'done', purged: { sent: 0, dead: 0, consumed: 0, failures: 0, audit: 0 } } },
+      { act: 'purge', ...BEN, target: { dead: false }, result: { outcome: 'done', purged: { sent: 0, dead: 0, consumed: 0, failures: 0, audit: 0, sequences: 0, history: 0 } } },
       { act: 'requeue', ...ANNA, target: { topic: 'nowhere', limit: 1 }, result: { done: 0, notFound: [], skipped: [] } },
     ]);
 

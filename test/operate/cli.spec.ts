@@ -65,7 +65,7 @@ describe.each(SERVERS)('npx outbox on %s', (database) => {
     expect(await outbox('block', 'orders', 'k', '--reason', 'look')).toMatchObject({ code: 0 });
     expect(await outbox('release', 'orders', 'k', '--reason', 'looked')).toMatchObject({ code: 0, out: 'release: orders k' });
     expect(await outbox('release', 'orders', 'k', '--reason', 'looked')).toMatchObject({ code: 0, out: 'It was not stopped.' });
-    expect(await outbox('purge', '--sent', '0ms', '--reason', 'space')).toMatchObject({ code: 0, out: 'purge: 0 sent, 0 dead, 0 consumed, 0 failures, 0 audit' });
+    expect(await outbox('purge', '--sent', '0ms', '--reason', 'space')).toMatchObject({ code: 0, out: 'purge: 0 sent, 0 dead, 0 consumed, 0 failures, 0 audit, 0 sequences, 0 history' });
   });
 
   it('tells all relays from a topic of that name', async () => {

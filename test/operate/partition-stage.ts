@@ -11,7 +11,7 @@ import { openConnection } from '../store/sessions';
 
 export const DAY = 24 * 3600 * 1000;
 export const QUICK: Retention = { ...DEFAULT_RETENTION, mode: 'partition', batchSize: 10, pause: 0 };
-export const NOTHING_ELSE = { dead: 0, consumed: 0, failures: 0, audit: 0 };
+export const NOTHING_ELSE = { dead: 0, consumed: 0, failures: 0, audit: 0, sequences: 0, history: 0 };
 
 /** A partitioned log in which days have passed. */
 export class PartitionStage {

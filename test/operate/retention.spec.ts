@@ -5,7 +5,7 @@ import { Cleaner } from '../../libs/outbox/src/operate/cleaner';
 import { DEFAULT_RETENTION, type Retention } from '../../libs/outbox/src/operate/retention-options';
 import { PooledClaimSessions, SerialClaimSessions } from '../../libs/outbox/src/relay/claim-sessions';
 import { inTransaction } from '../../libs/outbox/src/store/connection';
-import { purgeConsumed, purgeSent } from '../../libs/outbox/src/store/purge';
+import { purgeByTime, purgeSent } from '../../libs/outbox/src/store/purge';
 import { until } from '../relay/fixture';
 import { startApp } from '../setup/app';
 import { DATABASES, type DatabaseName, SERVERS } from '../setup/databases';
@@ -14,8 +14,10 @@ import { fillSent, refreshStatistics } from '../store/bulk';
 import { CountingConnection } from '../store/counting-connection';
 import { message, StoreFixture } from '../store/fixture';
 import { openConnection } from '../store/sessions';
+import { NOTHING_ELSE } from './partition-stage';
 
 const DAY = 24 * 3600 * 1000;
+const NOTHING = { sent: 0, ...NOTHING_ELSE };
 const QUICK: Retention = { ...DEFAULT_RETENTION, batchSize: 10, pause: 0 };
 
 function cleanerOf(f: StoreFixture, rules: Retention = QUICK): Cleaner {
@@ -44,6 +46,14 @@ async function consumed(f: StoreFixture, table: 'consumed' | 'failure', days: nu
   }
 }
 
+/** Lets keys of a consumer have had their last event so many days ago. */
+async function sequences(f: StoreFixture, consumer: string, days: number, keys: readonly string[]): Promise<void> {
+  const { nowPlusMs } = f.store.dialect;
+  for (const key of keys) {
+    await f.query(`INSERT INTO ${f.tables.sequence} (consumer, sequence_key, last_place, updated_at) VALUES (?, ?, 7, ${nowPlusMs})`, [consumer, key, -days * DAY]);
+  }
+}
+
 describe.each(DATABASES)('retention on %s', (database) => {
   let f: StoreFixture;
   beforeAll(async () => {
@@ -51,7 +61,7 @@ describe.each(DATABASES)('retention on %s', (database) => {
   });
   beforeEach(async () => {
     await f.clear();
-    for (const table of [f.tables.history, f.tables.consumed, f.tables.failure]) await f.query(`DELETE FROM ${table}`);
+    for (const table of [f.tables.history, f.tables.consumed, f.tables.failure, f.tables.sequence]) await f.query(`DELETE FROM ${table}`);
   });
   afterAll(() => f.close());
 
@@ -72,7 +82,7 @@ describe.each(DATABASES)('retention on %s', (database) => {
 
   it('takes away what was sent long ago, and nothing else', async () => {
     await history();
-    expect(await cleanerOf(f).pass(QUICK)).toEqual({ outcome: 'done', purged: { sent: 25, dead: 0, consumed: 0, failures: 0, audit: 0 } });
+    expect(await cleanerOf(f).pass(QUICK)).toEqual({ outcome: 'done', purged: { ...NOTHING, sent: 25 } });
     expect(await keys('message')).toEqual(['pending', 'dead', 'young']);
     expect([await f.count('pending'), await f.count('dead'), await f.count('history')]).toEqual([1, 1, 0]);
     // What waits is still sent.
@@ -111,9 +121,42 @@ describe.each(DATABASES)('retention on %s', (database) => {
       await consumed(f, table, 15, 25);
       await consumed(f, table, 8, 3);
     }
-    expect((await cleanerOf(f).pass(QUICK)).purged).toEqual({ sent: 0, dead: 0, consumed: 25, failures: 25, audit: 0 });
+    expect((await cleanerOf(f).pass(QUICK)).purged).toEqual({ ...NOTHING, consumed: 25, failures: 25 });
     expect([await f.count('consumed'), await f.count('failure')]).toEqual([3, 3]);
-    expect((await cleanerOf(f).pass({ ...QUICK, consumed: false, failures: 7 * DAY })).purged).toEqual({ sent: 0, dead: 0, consumed: 0, failures: 3, audit: 0 });
+    expect((await cleanerOf(f).pass({ ...QUICK, consumed: false, failures: 7 * DAY })).purged).toEqual({ ...NOTHING, failures: 3 });
+  });
+
+  it('forgets how far keys are only when there is a rule for it, and none that had an event since', async () => {
+    const keys = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+    // Stretches of ten end within a consumer, between two, and beside keys that differ in little.
+    await sequences(f, 'a', 31, [...keys('old', 13), 'k']);
+    await sequences(f, 'a', 29, [...keys('young', 6), 'k ', 'K']);
+    await sequences(f, 'a ', 31, keys('old', 10));
+    await sequences(f, 'b', 29, keys('young', 12));
+    await sequences(f, 'c', 31, keys('old', 3));
+    expect((await cleanerOf(f).pass(QUICK)).purged).toEqual(NOTHING);
+    const cleaner = cleanerOf(f);
+    expect((await cleaner.pass({ ...QUICK, sequences: 30 * DAY })).purged).toEqual({ ...NOTHING, sequences: 27 });
+    expect(cleaner.status().purged).toEqual({ ...NOTHING, sequences: 27 });
+    const left = await f.query<{ consumer: string; sequence_key: string }>(`SELECT consumer, sequence_key FROM ${f.tables.sequence}`);
+    expect(left.map(({ consumer, sequence_key }) => `${consumer}|${sequence_key}`).toSorted()).toEqual(
+      [...[...keys('young', 6), 'k ', 'K'].map((key) => `a|${key}`), ...keys('young', 12).map((key) => `b|${key}`)].toSorted(),
+    );
+    // What the option warns of: a key that was forgotten takes an older event for new.
+    const place = (key: string) => f.transaction((queryRunner) => f.store.advanceSequence(queryRunner, 'a', key, '3'));
+    expect([await place('old1'), await place('young1')]).toEqual(['3', '7']);
+  });
+
+  it('takes archived messages away only when there is a rule for them', async () => {
+    await history();
+    await cleanerOf(f).pass({ ...QUICK, mode: 'archive' });
+    await f.query(`UPDATE ${f.tables.history} SET archived_at = ${f.store.dialect.nowPlusMs}`, [-91 * DAY]);
+    await f.query(`UPDATE ${f.tables.history} SET archived_at = ${f.store.dialect.now} WHERE id % 5 = 0`);
+    const young = await f.count('history', 'id % 5 = 0');
+    expect((await cleanerOf(f).pass(QUICK)).purged).toEqual(NOTHING);
+    expect((await cleanerOf(f).pass({ ...QUICK, history: 90 * DAY })).purged).toEqual({ ...NOTHING, history: 25 - young });
+    expect(await f.count('history')).toBe(young);
+    expect(await keys('message')).toEqual(['pending', 'dead', 'young']);
   });
 
   it('ends with the process in the middle of a pass, and the next one goes on', async () => {
@@ -162,6 +205,18 @@ describe.each(SERVERS)('cleaners beside others on %s', (database) => {
     expect(await f.count('message')).toBe(0);
   });
 
+  it('wait for no consumer that works on a key, and leave that key alone', async () => {
+    await f.query(`DELETE FROM ${f.tables.sequence}`);
+    await sequences(f, 'c', 31, Array.from({ length: 30 }, (_, i) => `k${i}`));
+    await f.transaction(async (queryRunner) => {
+      for (const key of ['k3', 'k4']) await f.store.advanceSequence(queryRunner, 'c', key, '8');
+      expect((await cleanerOf(f).pass({ ...QUICK, sequences: 30 * DAY })).purged.sequences).toBe(28);
+    });
+    expect(await f.query(`SELECT sequence_key AS k, last_place AS place FROM ${f.tables.sequence} ORDER BY k`)).toEqual(
+      ['k3', 'k4'].map((k) => ({ k, place: expect.toSatisfy((place) => Number(place) === 8) as unknown })),
+    );
+  });
+
   // K1: shown by locks, not by time
   it('lock the rows that they delete, and nothing that a business insert needs', async () => {
     await fillSent(f, 1, 50);
@@ -171,7 +226,7 @@ describe.each(SERVERS)('cleaners beside others on %s', (database) => {
     const limits = { age: 7 * DAY, rows: 20 };
     await cleaner.begin();
     expect((await purgeSent(cleaner, f.store.dialect, '0', limits, 'delete')).purged).toBe(20);
-    expect((await purgeConsumed(cleaner, f.store.dialect, 'consumed', '0', limits)).purged).toBe(20);
+    expect((await purgeByTime(cleaner, f.store.dialect, 'consumed', '0', limits)).purged).toBe(20);
     if (database === 'mysql') {
       const locks = await f.query<{ m: string; t: string; n: number }>(
         `SELECT LOCK_MODE AS m, OBJECT_NAME AS t, COUNT(*) AS n FROM performance_schema.data_locks
@@ -224,7 +279,7 @@ describe.each(SERVERS)('cleaners beside others on %s', (database) => {
       const connection = await openConnection(f.store, f.dataSource);
       let purged = 0;
       for (let after: string | null = '0'; after !== null; ) {
-        const batch = await inTransaction(connection, () => purgeConsumed(connection, f.store.dialect, 'consumed', String(after), { age: 14 * DAY, rows: 20 }));
+        const batch = await inTransaction(connection, () => purgeByTime(connection, f.store.dialect, 'consumed', String(after), { age: 14 * DAY, rows: 20 }));
         purged += batch.purged;
         after = batch.next;
       }

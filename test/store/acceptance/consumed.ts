@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { DatabaseName } from '../../setup/databases';
-import { purgeConsumed } from '../../../libs/outbox/src/store/purge';
+import { purgeByTime } from '../../../libs/outbox/src/store/purge';
 import { StoreFixture, type FixtureOptions } from '../fixture';
 import { openConnection } from '../sessions';
 
@@ -39,7 +39,7 @@ export function describeConsumed(database: DatabaseName, options: FixtureOptions
     await consume('a', 'id ');
     const connection = await openConnection(f.store, f.dataSource);
     try {
-      const purge = (age: number) => purgeConsumed(connection, f.store.dialect, 'consumed', '0', { age, rows: 10 });
+      const purge = (age: number) => purgeByTime(connection, f.store.dialect, 'consumed', '0', { age, rows: 10 });
       expect((await purge(3_600_000)).purged).toBe(0);
       expect((await purge(-3_600_000)).purged).toBe(2);
       expect(await f.count('consumed')).toBe(0);

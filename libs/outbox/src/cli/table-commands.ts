@@ -43,6 +43,8 @@ export function tableCommands(program: Command, run: Run, output: Output): void 
     .addOption(age('consumed', 'what consumers remember (default 14d)'))
     .addOption(age('failures', 'failed attempts of consumers (default 14d)'))
     .addOption(age('audit', 'what operators have done (default 365d)'))
+    .addOption(age('sequences', 'places of keys that no event has come for (default never)'))
+    .addOption(age('history', 'archived messages (default never)'))
     .addOption(new Option('--archive', 'move messages to the history instead of deleting them').conflicts('partitions'))
     .option('--partitions', 'make partitions ahead and drop old ones, where the log is partitioned')
     .option('--batch-size <n>', 'rows of one transaction', wholeNumber)

@@ -44,7 +44,7 @@ const SCHEMAS = {
   DeadLetterPage: all({ letters: list(ref('DeadLetter')), next: nullable(text) }),
   ReplayResult: all({ replayed: whole, notFound: list(place), skipped: list(all({ ...placeParts, why: text })) }),
   Done: all({ done: flag }),
-  Pass: all({ outcome: { type: 'string', enum: ['done', 'busy', 'stopped'] }, purged: all({ sent: whole, dead: whole, consumed: whole, failures: whole, audit: whole }) }),
+  Pass: all({ outcome: { type: 'string', enum: ['done', 'busy', 'stopped'] }, purged: all({ sent: whole, dead: whole, consumed: whole, failures: whole, audit: whole, sequences: whole, history: whole }) }),
   AuditedAct: all({ id: text, act: text, by: text, reason: text, target: { description: 'as it was given' }, outcome: { type: 'string', enum: ['begun', 'done', 'failed'] }, result: { description: 'what has come of it' }, beganAt: time, endedAt: nullable(time) }),
   AuditPage: all({ acts: list(ref('AuditedAct')), next: nullable(text) }),
   Me: all({ by: text, canReadContent: flag }),
@@ -62,7 +62,7 @@ const SCHEMAS = {
   KeyRequest: all({ topic: text, key: text, reason }),
   ReplayRequest: all({ places: { ...list(place), minItems: 1, maxItems: 1000 }, reason }),
   PauseRequest: { type: 'object', required: ['reason'], properties: { topic: text, reason } },
-  PurgeRequest: { type: 'object', required: ['reason'], properties: { reason, sent: whole, dead: whole, consumed: whole, failures: whole, audit: whole, archive: flag } },
+  PurgeRequest: { type: 'object', required: ['reason'], properties: { reason, sent: whole, dead: whole, consumed: whole, failures: whole, audit: whole, sequences: whole, history: whole, archive: flag } },
 };
 
 const json = (schema: object): object => ({ content: { 'application/json': { schema } } });

@@ -92,6 +92,8 @@ export class PurgeRequest extends ReasonRequest {
   @IsOptional() @IsInt() @Min(0) consumed?: number;
   @IsOptional() @IsInt() @Min(0) failures?: number;
   @IsOptional() @IsInt() @Min(0) audit?: number;
+  @IsOptional() @IsInt() @Min(0) sequences?: number;
+  @IsOptional() @IsInt() @Min(0) history?: number;
   @IsOptional() @IsBoolean() archive?: boolean;
 }
 

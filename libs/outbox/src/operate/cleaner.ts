@@ -3,7 +3,8 @@ import type { ClaimSessions } from '../relay/claim-sessions';
 import { purgeAudit } from '../store/audit';
 import { type Connection, inTransaction } from '../store/connection';
 import type { OutboxStore } from '../store/outbox-store';
-import { type Purged, purgeConsumed, purgeDead, purgeSent } from '../store/purge';
+import { type Purged, purgeByTime, purgeDead, purgeSent } from '../store/purge';
+import { purgeSequences } from '../store/purge-sequences';
 import { PartitionCleaner } from './partition-cleaner';
 import type { Retention } from './retention-options';
 
@@ -14,6 +15,8 @@ export interface PurgeReport {
   readonly consumed: number;
   readonly failures: number;
   readonly audit: number;
+  readonly sequences: number;
+  readonly history: number;
 }
 
 /** How a pass ended: it is done, another instance was at it, or the process stops. */
@@ -24,7 +27,8 @@ export interface Pass {
   readonly purged: PurgeReport;
 }
 
-const KINDS = ['sent', 'dead', 'consumed', 'failures', 'audit'] as const;
+const KINDS = ['sent', 'dead', 'consumed', 'failures', 'audit', 'sequences', 'history'] as const;
+const NOTHING: PurgeReport = { sent: 0, dead: 0, consumed: 0, failures: 0, audit: 0, sequences: 0, history: 0 };
 
 /**
  * Keeps the tables small: each pass takes away what is older than its rule, in batches that are a short transaction each,
@@ -33,7 +37,7 @@ const KINDS = ['sent', 'dead', 'consumed', 'failures', 'audit'] as const;
  */
 export class Cleaner {
   private readonly logger = new Logger('OutboxCleaner');
-  private readonly totals = { sent: 0, dead: 0, consumed: 0, failures: 0, audit: 0 };
+  private readonly totals = { ...NOTHING };
   private running: Promise<unknown> | undefined;
   private stopping = false;
   private wakeUp: (() => void) | undefined;
@@ -69,7 +73,7 @@ export class Cleaner {
 
   /** One pass. Rejects when the database does not answer. */
   async pass(rules: Retention, onBatch: (purged: PurgeReport) => void = () => undefined): Promise<Pass> {
-    const purged = { sent: 0, dead: 0, consumed: 0, failures: 0, audit: 0 };
+    const purged = { ...NOTHING };
     const count = (kind: (typeof KINDS)[number], rows: number): void => {
       purged[kind] += rows;
       this.totals[kind] += rows;
@@ -148,7 +152,8 @@ export class Cleaner {
       if (kind === 'sent') return purgeSent(connection, dialect, after, limits, mode);
       if (kind === 'dead') return purgeDead(connection, dialect, after, limits, mode);
       if (kind === 'audit') return purgeAudit(connection, dialect, limits);
-      return purgeConsumed(connection, dialect, kind === 'consumed' ? 'consumed' : 'failure', after, limits);
+      if (kind === 'sequences') return purgeSequences(connection, dialect, after, limits);
+      return purgeByTime(connection, dialect, kind === 'failures' ? 'failure' : kind, after, limits);
     });
   }
 

@@ -15,6 +15,14 @@ export interface RetentionRules {
   readonly failures?: number | false;
   /** How long it is remembered what operators have done. Default 365 days. */
   readonly audit?: number | false;
+  /**
+   * How long the place of a key, for consumers with a `sequence`, is kept after its last event. Afterwards an older event
+   * of that key that comes again is taken for new: from the topic, a replay, or a dead letter. So it must be longer than
+   * topics keep their records and than anybody brings old ones back. Default `false`: places are kept for good.
+   */
+  readonly sequences?: number | false;
+  /** How long archived messages are kept in `outbox_history` afterwards. Default `false`: for good. */
+  readonly history?: number | false;
   /** Rows of one transaction. Default 1000. */
   readonly batchSize?: number;
   /** Pause between transactions. Default 100 ms. */
@@ -60,6 +68,8 @@ export const DEFAULT_RETENTION: Retention = {
   consumed: 14 * DAY,
   failures: 14 * DAY,
   audit: 365 * DAY,
+  sequences: false,
+  history: false,
   mode: 'delete',
   ahead: 3,
   batchSize: 1000,

@@ -11,11 +11,13 @@ export const KEY_COLUMNS = {
   dead: ['id'],
   consumed: ['consumer', 'message_id'],
   failure: ['consumer', 'message_id'],
+  sequence: ['consumer', 'sequence_key'],
+  history: ['id'],
   audit: ['id'],
   auditMessage: ['audit_id', 'id'],
 } as const satisfies Partial<Record<keyof TableNames, readonly KeyColumn[]>>;
 
-export type KeyColumn = 'lane' | 'topic' | 'message_key' | 'id' | 'consumer' | 'message_id' | 'audit_id';
+export type KeyColumn = 'lane' | 'topic' | 'message_key' | 'id' | 'consumer' | 'message_id' | 'sequence_key' | 'audit_id';
 export type KeyedTable = keyof typeof KEY_COLUMNS;
 /** A primary key, in the order of its columns. */
 export type Key = readonly (string | number)[];

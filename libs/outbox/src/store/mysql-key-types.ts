@@ -5,7 +5,7 @@ import type { TableNames } from './tables';
 /** The collations that columns of keys have, by {@link placeOf}. Columns of bytes have none. */
 export type KeyCollations = ReadonlyMap<string, string>;
 
-const TEXT_SIZES: Readonly<Partial<Record<KeyColumn, number>>> = { topic: 249, message_key: 190, consumer: 100, message_id: 190 };
+const TEXT_SIZES: Readonly<Partial<Record<KeyColumn, number>>> = { topic: 249, message_key: 190, consumer: 100, message_id: 190, sequence_key: 190 };
 
 /** What new tables have for a topic, whatever the server. */
 const TOPIC_COLLATION = 'ascii_bin';

@@ -67,7 +67,7 @@ export function createTables(tables: TableNames, { collation, noPad, lanes, part
       ${messageColumns(topic)},
       sent_at DATETIME(6) NULL,
       archived_at DATETIME(6) NOT NULL,
-      PRIMARY KEY (id)
+      PRIMARY KEY (id), KEY ix_archived_at (archived_at)
     ) ${engine}`,
     `CREATE TABLE IF NOT EXISTS ${tables.audit} (
       id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, act VARCHAR(40) NOT NULL, acted_by VARCHAR(190) NOT NULL, reason VARCHAR(500) NOT NULL,

@@ -67,6 +67,7 @@ export function createTables(tables: TableNames, { names, lanes, partitioned, id
     `CREATE TABLE IF NOT EXISTS ${tables.history} (
       LIKE ${tables.message}${partitioned ? '' : ' INCLUDING DEFAULTS'}, archived_at TIMESTAMP(6) NOT NULL, PRIMARY KEY (id)
     )`,
+    `CREATE INDEX IF NOT EXISTS "ix_${names.history}_archived_at" ON ${tables.history} (archived_at)`,
     `INSERT INTO ${tables.lane} (lane) SELECT n FROM (VALUES ${numberRows(lanes)}) numbers(n)
      WHERE NOT EXISTS (SELECT 1 FROM ${tables.lane})`,
   ];

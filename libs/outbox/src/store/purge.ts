@@ -1,6 +1,6 @@
 import type { ChangingSql } from './connection';
 import { type Dialect, MESSAGE_COLUMNS } from './dialect';
-import { idIn } from './key-deletes';
+import { idIn, KEY_COLUMNS } from './key-deletes';
 
 /** What becomes of a row of the log that has grown old: it is deleted, or moved to the history. */
 export type PurgeMode = 'delete' | 'archive';
@@ -69,24 +69,28 @@ export async function purgeDead(sql: ChangingSql, dialect: Dialect, after: strin
   return { purged, next: rows.length === limits.rows ? (rows.at(-1)?.id ?? null) : null };
 }
 
-/** Takes old rows out of what consumers remember. `next` is a time. */
-export async function purgeConsumed(sql: ChangingSql, dialect: Dialect, table: 'consumed' | 'failure', after: string, limits: PurgeLimits): Promise<Purged> {
+/** The times by which rows grow old, each with an index. */
+const TIMES = { consumed: 'consumed_at', failure: 'updated_at', history: 'archived_at' } as const;
+
+/** Takes old rows out of what consumers remember, and out of the history. `next` is a time. */
+export async function purgeByTime(sql: ChangingSql, dialect: Dialect, table: keyof typeof TIMES, after: string, limits: PurgeLimits): Promise<Purged> {
   const { tables, bind, idText, nowPlusMs, deleteByKey } = dialect;
-  const time = table === 'consumed' ? 'consumed_at' : 'updated_at';
+  const time = TIMES[table];
   const beyond = after === '0' ? [] : [after];
+  const columns = KEY_COLUMNS[table].map((column) => `${column === 'id' ? idText('t.id') : `t.${column}`} AS ${column}`);
   const rows = (await sql.query(
     bind(
-      `SELECT t.consumer AS consumer, t.message_id AS message_id, ${idText(`t.${time}`)} AS at FROM ${tables[table]} t
+      `SELECT ${columns.join(', ')}, ${idText(`t.${time}`)} AS at FROM ${tables[table]} t
        WHERE t.${time} < ${nowPlusMs} ${beyond.length > 0 ? `AND t.${time} >= ?` : ''} ORDER BY t.${time} LIMIT ${limits.rows}`,
     ),
     [-limits.age, ...beyond],
-  )) as { consumer: string | Buffer; message_id: string | Buffer; at: string }[];
+  )) as Record<string, string | Buffer>[];
   if (rows.length === 0) return { purged: 0, next: null };
-  const keys = rows.map(({ consumer, message_id }) => [String(consumer), String(message_id)]);
+  const keys = rows.map((row) => KEY_COLUMNS[table].map((column) => String(row[column])));
   const { sql: statement, parameters } = deleteByKey(table, keys, `t.${time} < ${nowPlusMs}`);
   const purged = await sql.change(bind(statement), [...parameters, -limits.age]);
   // Where others are ahead nothing is gained by going on.
-  return { purged, next: rows.length === limits.rows && purged > 0 ? (rows.at(-1)?.at ?? null) : null };
+  return { purged, next: rows.length === limits.rows && purged > 0 ? String(rows.at(-1)?.['at']) : null };
 }
 
 /** @throws when the history has not taken what the log has given */

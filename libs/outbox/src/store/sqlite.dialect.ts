@@ -200,6 +200,7 @@ function createTables(tables: TableNames, names: TableNames, lanes: number): rea
       sent_at TEXT NULL,
       archived_at TEXT NOT NULL
     )`,
+    `CREATE INDEX IF NOT EXISTS "ix_${names.history}_archived_at" ON ${tables.history} (archived_at)`,
     `INSERT INTO ${tables.lane} (lane) SELECT column1 FROM (VALUES ${numberRows(lanes)})
      WHERE NOT EXISTS (SELECT 1 FROM ${tables.lane})`,
   ];

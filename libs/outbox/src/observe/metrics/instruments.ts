@@ -73,7 +73,7 @@ export const INSTRUMENTS = {
   groupAway: define('gauge', 'consumer.group.away', '', 'Groups of Kafka that a client of this process has crashed out of, while it is away.', ['group']),
   tableRows: define('gauge', 'table.rows', '{row}', 'Rows of a table, as the database estimates them.', ['table']),
   tableSize: define('gauge', 'table.size', 'By', 'Size of a table with its indexes, as the database tells it; MySQL renews it once a day.', ['table']),
-  purged: define('total', 'purged.rows', '{row}', 'Rows that the cleaner of this process has taken away: sent, dead, consumed, failures, audit.', ['kind']),
+  purged: define('total', 'purged.rows', '{row}', 'Rows that the cleaner of this process has taken away: sent, dead, consumed, failures, audit, sequences, history.', ['kind']),
 } as const satisfies Record<string, Instrument>;
 
 /** By the rules by which OpenTelemetry's exporters name for Prometheus, so that one dashboard serves both. */
