@@ -56,6 +56,25 @@ describe.each(SERVERS)('npx outbox on %s', (database) => {
     expect(await outbox('audit', '--from', 'yesterday')).toMatchObject({ code: 2 });
   });
 
+  it('shows on a terminal how far a long act is, and nothing with --json', async () => {
+    const discard = async (...more: string[]): Promise<string[]> => {
+      await f.add(...Array.from({ length: 1200 }, (_, n) => message({ key: `k${n}` })));
+      const lines: string[] = [];
+      const args = ['--url', url, 'discard', '--state', 'pending', '--limit', '1200', '--reason', 'wrong', ...more];
+      const output = { out: () => undefined, err: (text: string) => lines.push(text), rewrite: (text: string) => lines.push(text) };
+      expect(await runCommand(args, output)).toBe(0);
+      return lines;
+    };
+    expect(await discard()).toEqual([
+      '[##########--------------]  41 % 500 done',
+      '[####################----]  83 % 1000 done',
+      '[########################] 100 % 1200 done',
+      '',
+      '',
+    ]);
+    expect(await discard('--json')).toEqual([]);
+  });
+
   it('pauses, resumes, stops keys, and purges', async () => {
     expect(await outbox('pause', '--reason', 'maintenance')).toMatchObject({ code: 0, out: 'pause: all relays' });
     expect((await outbox('status')).out).toContain('All relays are paused.');

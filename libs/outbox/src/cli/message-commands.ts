@@ -45,7 +45,9 @@ function act(program: Command, run: Run, name: string, description: string, of: 
     .action(run(async ({ admin, operator, progress }, print, { limit, ...options }: FilterOptions & { reason: string; by?: string }, ids: readonly string[]) => {
       const { reason, by, ...filter } = options;
       const target = targetOf(ids, filter, limit);
-      const result = await of(admin)(target, operator({ reason, by }), { onProgress: ({ done }) => progress(`${done} done`) });
+      const result = await of(admin)(target, operator({ reason, by }), {
+        onProgress: ({ done, notFound, skipped }) => progress(`${done} done`, (done + notFound.length + skipped.length) / (limit ?? ids.length)),
+      });
       const rest = [...result.notFound.map((id) => `not found: ${id}`), ...result.skipped.map(({ id, state }) => `skipped: ${id} is ${state}`)];
       print(result, [`${name}: ${result.done} done`, ...rest].join('\n'));
       if (result.notFound.length > 0) throw new Failure('', 1);

@@ -3,6 +3,8 @@ export interface Output {
   out(text: string): void;
   /** Progress and messages: never part of what is piped on. */
   err(text: string): void;
+  /** Only where that is a terminal: writes over the line that it has written before; nothing clears it. */
+  readonly rewrite?: ((text: string) => void) | undefined;
 }
 
 /** Columns as wide as what is in them. */

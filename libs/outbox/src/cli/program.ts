@@ -7,7 +7,7 @@ import { doctorCommand, openPatient } from './doctor-command';
 import { Failure } from './failure';
 import { messageCommands } from './message-commands';
 import { openOperator } from './operator';
-import { type Output, printable } from './print';
+import { oneLine, type Output, printable } from './print';
 import { relayCommand } from './relay-command';
 import { runner } from './run';
 import { tableCommands } from './table-commands';
@@ -18,8 +18,12 @@ import { tableCommands } from './table-commands';
  * @param args what stands behind the name of the program
  * @returns the exit code: 0 well, 1 something was found wrong or could not be done, 2 wrong use
  */
-export async function runCommand(args: readonly string[], { out, err }: Output): Promise<number> {
-  const output: Output = { out: (text) => out(printable(text)), err: (text) => err(printable(text)) };
+export async function runCommand(args: readonly string[], { out, err, rewrite }: Output): Promise<number> {
+  const output: Output = {
+    out: (text) => out(printable(text)),
+    err: (text) => err(printable(text)),
+    rewrite: rewrite && ((text) => rewrite(oneLine(text))),
+  };
   const program = new Command('outbox')
     .description('Looks into an outbox, repairs it, and runs its relay.')
     .option('--data-source <file>', 'a built file that exports the data source of TypeORM, such as dist/ormconfig.js')

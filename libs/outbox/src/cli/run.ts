@@ -3,11 +3,12 @@ import type { Source } from './data-source';
 import type { OperatorTools } from './operator';
 import { nameOfUser } from './name-of-user';
 import { type Output, toJson } from './print';
+import { Progress } from './progress';
 
 /** What every command has. */
 interface CommonTools {
   operator(given: { readonly reason: string; readonly by: string | undefined }): Operator;
-  progress(text: string): void;
+  progress(text: string, share?: number): void;
 }
 
 /** What a command works with, and has to close. */
@@ -33,18 +34,23 @@ export function runner<T extends Closeable>(open: (source: Source) => Promise<T>
       const [args, options] = [given.slice(0, -2), given.at(-2)];
       const source = settings();
       const tools = await open(source);
+      const progress = new Progress(output, source.json === true);
       try {
         await work(
           {
             ...tools,
             operator: ({ reason, by }) => ({ reason, by: by ?? nameOfUser() }),
-            progress: (text) => output.err(text),
+            progress: (text, share) => progress.show(text, share),
           },
-          (result, text) => output.out(source.json === true ? toJson(result) : text),
+          (result, text) => {
+            progress.end();
+            output.out(source.json === true ? toJson(result) : text);
+          },
           options as never,
           ...(args as never),
         );
       } finally {
+        progress.end();
         await tools.close();
       }
     };
