@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { runCommand } from '../../libs/outbox/src/cli/program';
@@ -175,6 +178,9 @@ describe.each(SERVERS)('npx outbox relay on %s', (database) => {
     await new Promise<void>((resolve) => taken.listen(0, resolve));
     const { port } = taken.address() as { port: number };
     const brokers = ['--brokers', side.brokers.join(',')];
+    const folder = await mkdtemp(join(tmpdir(), 'outbox-'));
+    const file = join(folder, 'one-process.db');
+    await writeFile(file, '');
     const elsewhere = `${url.slice(0, url.lastIndexOf('/'))}/no_such_database`;
     for (const [args, code, said, address = url] of [
       [[], 2, 'Which brokers?'],
@@ -191,12 +197,13 @@ describe.each(SERVERS)('npx outbox relay on %s', (database) => {
       [[...brokers, '--tls-ca', '/nowhere/ca.pem'], 2, '/nowhere/ca.pem'],
       [['--kafka-config', '/nowhere/kafka.json'], 2, '/nowhere/kafka.json'],
       [[...brokers], 1, 'cannot be reached', elsewhere],
-      [[...brokers], 2, 'belongs to one process', 'sqlite::memory:'],
+      [[...brokers], 2, 'belongs to one process', `sqlite:${file}`],
     ] as [string[], number, string, string?][]) {
       const err: string[] = [];
       const result = await runCommand(['--url', address, 'relay', ...args], { out: () => undefined, err: (text) => err.push(text) });
       expect([result, err.join('\n')], args.join(' ')).toEqual([code, expect.stringContaining(said)]);
     }
     taken.close();
+    await rm(folder, { recursive: true });
   });
 });
