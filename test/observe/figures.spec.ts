@@ -182,6 +182,6 @@ describe.each(DATABASES)('after faults on %s', (database) => {
     const { text } = await scraped();
     expect(text).toMatch(/^outbox_table_size_bytes\{data_source="default",table="outbox_message"\} [1-9]/m);
     // PostgreSQL needs no buckets.
-    expect((text.match(/^outbox_table_rows\{/gm) ?? []).length).toBe(database === 'postgres' ? 11 : 12);
+    expect((text.match(/^outbox_table_rows\{/gm) ?? []).length).toBe(database === 'postgres' ? 13 : 14);
   });
 });
