@@ -11,8 +11,8 @@ export function bareInsert(sql: DataSource, db: DatabaseName): (n: number) => Pr
   return async (n) => {
     const key = keyOf(n);
     const values = [randomUUID(), 'bench.event', key, key, 'bench.event', 'bench', payloadOf(n)];
-    for (const [index, statement] of statements.entries()) {
-      await sql.query(statement.replace('BUCKET', String(n % 1024)).replace('LANE', String(n % 64)), index === 0 ? values : []);
+    for (const statement of statements) {
+      await sql.query(statement.replace('BUCKET', String(n % 1024)).replace('LANE', String(n % 64)), statement.includes('outbox_message') ? values : []);
     }
   };
 }
@@ -27,8 +27,9 @@ const STATEMENTS: Readonly<Record<DatabaseName, readonly string[]>> = {
     MYSQL_PENDING,
   ],
   mariadb: [
-    'BEGIN NOT ATOMIC DECLARE locked INT; SELECT COUNT(*) INTO locked FROM outbox_bucket WHERE bucket = BUCKET FOR UPDATE; ' +
-      `INSERT INTO outbox_message (${COLUMNS}) VALUES (${MYSQL_VALUES}); ${MYSQL_PENDING}; END`,
+    'SELECT bucket FROM outbox_bucket WHERE bucket = BUCKET FOR UPDATE',
+    `INSERT INTO outbox_message (${COLUMNS}) VALUES (${MYSQL_VALUES})`,
+    MYSQL_PENDING,
   ],
   postgres: [
     `WITH locks AS MATERIALIZED (SELECT pg_advisory_xact_lock(1, BUCKET)), logged AS (

@@ -119,7 +119,6 @@ export const mutants = [
     ['order buckets are not locked, statement by statement', 'ORDER BY bucket FOR UPDATE', 'ORDER BY bucket', { only: 'mysql' }],
     ['order buckets are not locked for one message', 'WHERE bucket = ${buckets[0]} FOR UPDATE', 'WHERE bucket = ${buckets[0]}', { only: 'mysql' }],
     ['a missing bucket loses a message', 'if (result.affectedRows !== 1) throw', 'if (result.affectedRows > 1) throw', { only: 'mysql|the way in which' }],
-    ['order buckets are not locked in a block', "IN (${buckets.join(', ')}) FOR UPDATE; `", "IN (${buckets.join(', ')}); `", { only: 'mariadb' }],
     ['ids in steps of one', ' * @@SESSION.auto_increment_increment', '', { only: 'mysql' }],
   ]),
   ...of('store/mysql.dialect.ts', [...LOCKS, ...SIDES, ...TAKEOVER], [

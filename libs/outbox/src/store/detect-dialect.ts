@@ -78,8 +78,7 @@ export function dialectOf({ name, version, insert }: Server, options: DataSource
 }
 
 async function insertWay(sql: Sql, name: 'mysql' | 'mariadb'): Promise<InsertWay> {
-  // In the mode of that name MariaDB has its blocks written differently.
-  if (name === 'mariadb') return /ORACLE/i.test(await valueOf(sql, 'SELECT @@SESSION.sql_mode')) ? 'statements' : 'block';
+  if (name === 'mariadb') return 'statements';
   return Number(await valueOf(sql, 'SELECT @@innodb_autoinc_lock_mode')) === 2 ? 'locking-insert' : 'statements';
 }
 
