@@ -22,14 +22,13 @@ const of = (file, tests, changes) => changes.map(([name, from, to, more]) => ({ 
 /** @type {Mutant[]} */
 export const mutants = [
   ...of('relay/settlement.ts', RELAY, [
-    ['what follows an unanswered message of its key counts as sent', "outcome?.status === 'acknowledged' && stopped.size === 0", "outcome?.status === 'acknowledged'"],
-    ['what is acknowledged behind an unanswered one counts as sent', `'acknowledged' && !stopped.has(key)`, `'acknowledged'`],
-    ['each refusal of a key counts', `'refused' && !stopped.has(key)`, `'refused'`],
+    ['what is acknowledged behind an unanswered one counts as sent', `'acknowledged' && !isStopped`, `'acknowledged'`],
+    ['each refusal of a key counts', `'refused' && !isStopped`, `'refused'`],
     ['one attempt more than maxAttempts', 'attempts >= policy.maxAttempts', 'attempts > policy.maxAttempts'],
     ['an attempt is not counted', 'message.attempts + 1', 'message.attempts'],
     ['a throwing onExhausted lets the key go on', '// Of the two mistakes, this one can be mended.\n    return true;', 'return false;'],
     ['a message of a missing topic does not wait', 'if (failure) waiting.push', 'if (!failure) waiting.push'],
-    ['an unanswered message does not stop its key', '} else {\n      stopped.add(key);', '} else {'],
+    ['an unanswered message does not stop its key', 'stopped.add(orderKey(message));', "if (outcome?.status === 'refused') stopped.add(orderKey(message));"],
   ]),
   ...of('relay/backoff.ts', ['test/relay/settlement.spec.ts'], [
     ['the pause does not double', '* 2 ** Math.max(0, failures - 1)', ''],

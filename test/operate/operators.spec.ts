@@ -3,6 +3,7 @@ import type { OutboxAdmin } from '../../libs/outbox/src/operate/outbox-admin';
 import type { PublishRecord } from '../../libs/outbox/src/publish/publisher';
 import { mysqlDialect } from '../../libs/outbox/src/store/mysql.dialect';
 import { tableNames } from '../../libs/outbox/src/store/tables';
+import { Random } from '../chaos/src/random';
 import { acknowledged, refused, ScriptedPublishers } from '../relay/scripted-publisher';
 import { DATABASES } from '../setup/databases';
 import { until } from '../relay/fixture';
@@ -13,17 +14,6 @@ const SEEDS = [1, 2, 3, 4, 5, 6];
 /** Of these a refused message blocks its key; of the others it is passed by. */
 const STRICT = ['s0', 's1', 's2'];
 const KEYS = [...STRICT, 'l0', 'l1', 'l2'];
-
-/** A small generator with a state of its own (mulberry32). */
-function random(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /** Writers, two relays and two operators on the same keys, until all is sent or discarded. */
 class Turmoil {
@@ -117,7 +107,8 @@ describe.each(KINDS)('two operators, two relays and writers on $kind', ({ databa
     });
     const o = new Operation(f);
     try {
-      const turmoil = new Turmoil(f, o, random(seed));
+      const random = new Random(seed);
+      const turmoil = new Turmoil(f, o, () => random.next());
       await turmoil.run();
       const { committed, discarded, publishers } = turmoil;
       const published = publishers.published.map(({ messageId }: PublishRecord) => messageId);

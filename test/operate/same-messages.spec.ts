@@ -3,6 +3,7 @@ import { Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { ActResult, OutboxAdmin } from '../../libs/outbox/src/operate/outbox-admin';
 import { until } from '../relay/fixture';
+import { Random } from '../chaos/src/random';
 import { acknowledged, refused, ScriptedPublishers } from '../relay/scripted-publisher';
 import { DATABASES } from '../setup/databases';
 import { ids, message, StoreFixture } from '../store/fixture';
@@ -11,17 +12,6 @@ import { BY, Operation } from './fixture';
 const SEEDS = [1, 2, 3, 4];
 const KEYS = ['a', 'b', 'c', 'd'];
 const UNKNOWN = ['019b0000-0000-7000-8000-000000000000', '999999999', 'nonsense'];
-
-/** A small generator with a state of its own (mulberry32). */
-function random(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /** Operators who want the same messages at the same moment: for the same, or for another act. */
 class Dispute {
@@ -90,7 +80,8 @@ describe.each(DATABASES)('three operators on the same messages on %s', (database
     const f = await StoreFixture.open(database, 8);
     const o = new Operation(f);
     try {
-      const dispute = new Dispute(f, o, random(seed));
+      const random = new Random(seed);
+      const dispute = new Dispute(f, o, () => random.next());
       await dispute.run();
       await o.relays.stopAll();
       const states = await f.store.statesOf(f.dataSource, ids(dispute.messages));

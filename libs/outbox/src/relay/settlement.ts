@@ -52,22 +52,19 @@ export function toSettlement(
 
   for (const [index, message] of messages.entries()) {
     const outcome = outcomes[index];
-    // Of what is stopped, which is seldom anything, the name of a key is not asked for.
-    if (outcome?.status === 'acknowledged' && stopped.size === 0) {
+    // Seldom is anything stopped, and then no key is named.
+    const isStopped = stopped.size > 0 && stopped.has(orderKey(message));
+    if (outcome?.status === 'acknowledged' && !isStopped) {
       sent.push(message);
       continue;
     }
-    const key = orderKey(message);
-    if (outcome?.status === 'acknowledged' && !stopped.has(key)) {
-      sent.push(message);
-    } else if (outcome?.status === 'refused' && !stopped.has(key)) {
-      stopped.add(key);
+    stopped.add(orderKey(message));
+    if (outcome?.status === 'refused' && !isStopped) {
       const refused = { message, error: `${outcome.failure.code}: ${outcome.failure.message}` };
       const attempts = message.attempts + 1;
       if (attempts >= policy.maxAttempts) parked.push({ ...refused, blocks: blocks(message, policy) });
       else retried.push({ ...refused, delayMs: backoff(attempts, policy) });
     } else {
-      stopped.add(key);
       const failure = topics.get(topicInLane(message));
       if (failure) waiting.push({ message, failure, delayMs: topicDelay(policy) });
     }

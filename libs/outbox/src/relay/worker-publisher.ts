@@ -41,7 +41,7 @@ export class WorkerPublisher {
   async publish(messages: readonly ClaimedMessage[]): Promise<readonly PublishOutcome[]> {
     await this.closing;
     const refusals = refuseUnfit(messages, this.factory.capabilities?.tombstones !== false);
-    const sendable = refusals.size === 0 ? messages : messages.filter((message) => !refusals.has(message));
+    const sendable = messages.filter((message) => !refusals.has(message));
     if (sendable.length === 0) return messages.map((message) => refusals.get(message) ?? NO_OUTCOME);
     let outcomes: readonly PublishOutcome[];
     this.busy = true;
@@ -57,9 +57,8 @@ export class WorkerPublisher {
     } finally {
       this.busy = false;
     }
-    if (sendable === messages) return messages.map((_, index) => outcomes[index] ?? NO_OUTCOME);
-    const bySendable = new Map(sendable.map((message, index) => [message, outcomes[index]]));
-    return messages.map((message) => refusals.get(message) ?? bySendable.get(message) ?? NO_OUTCOME);
+    let next = 0;
+    return messages.map((message) => refusals.get(message) ?? outcomes[next++] ?? NO_OUTCOME);
   }
 
   /** Stops what is being sent, if anything is. */

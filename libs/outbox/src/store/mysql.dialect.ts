@@ -27,11 +27,10 @@ export interface MysqlCapabilities {
 export function mysqlDialect(
   name: 'mysql' | 'mariadb',
   names: TableNames,
-  { skipLocked = true, noPad = true, jsonTable = true, insert: insertWay = 'statements', collations = new Map() }: MysqlCapabilities = {},
+  { skipLocked = true, noPad = true, jsonTable = true, insert = 'statements', collations = new Map() }: MysqlCapabilities = {},
 ): Dialect {
   const tables = quotedTables(names, (table) => `\`${table}\``);
   const now = 'UTC_TIMESTAMP(6)';
-  const insert = INSERTS[insertWay];
   const keyType = keyTypes(collationOf(name, noPad), collations);
   const withPatience = async (sql: Sql, patience: Patience, insert: string, parameters: unknown[]): Promise<void> => {
     const send = (prefix = ''): Promise<unknown> => sql.query(`${prefix}${insert}`, parameters);
@@ -57,7 +56,7 @@ export function mysqlDialect(
     lastId: 'LAST_INSERT_ID()',
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
-    insertMessages: (sql, messages, buckets) => insert(sql, tables, messages, buckets),
+    insertMessages: (sql, messages, buckets) => INSERTS[insert](sql, tables, messages, buckets),
 
     async lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]> {
       const lanes = (count: number): string =>

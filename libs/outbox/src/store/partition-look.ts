@@ -32,7 +32,7 @@ export async function lookThrough(sql: Sql, { tables, bind, idText, nowPlusMs }:
     bind(
       `SELECT COUNT(*) AS n, ${idText('MAX(s.id)')} AS last, SUM(s.unsent) AS unsent, SUM(s.young) AS young FROM (
          SELECT m.id AS id, CASE WHEN m.status IN (1, 3) THEN 0 ELSE 1 END AS unsent,
-           CASE WHEN COALESCE(m.sent_at, m.updated_at) < ${nowPlusMs} THEN 0 ELSE 1 END AS young
+           CASE WHEN m.updated_at < ${nowPlusMs} THEN 0 ELSE 1 END AS young
          FROM ${tables.message} m WHERE ${within('m.id', range)} AND m.id > ${after} ORDER BY m.id LIMIT ${limits.rows}) s`,
     ),
     [-limits.age],

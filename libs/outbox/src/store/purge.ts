@@ -38,7 +38,7 @@ export async function purgeSent(sql: ChangingSql, dialect: Dialect, after: strin
   const rows = (await sql.query(
     bind(
       `SELECT ${idText('m.id')} AS id, CASE WHEN m.created_at < ${nowPlusMs} THEN 1 ELSE 0 END AS old,
-        CASE WHEN m.${ENDED} AND COALESCE(m.sent_at, m.updated_at) < ${nowPlusMs} THEN 1 ELSE 0 END AS due
+        CASE WHEN m.${ENDED} AND m.updated_at < ${nowPlusMs} THEN 1 ELSE 0 END AS due
        FROM ${tables.message} m WHERE m.id > ${after}${limits.below === undefined ? '' : ` AND m.id < ${limits.below}`} ORDER BY m.id LIMIT ${limits.rows}`,
     ),
     [-limits.age, -limits.age],

@@ -113,7 +113,7 @@ function partsOf(records: readonly PublishRecord[], sent: Sent): number[][] {
 function outcomeOf(sent: Sent, { place, answer }: SentRecord): TryOutcome {
   if (place !== null && answer !== undefined) {
     if (answer.errorCode !== 0) return outcomeOfCode(answer.errorCode, place.unit);
-    const offset = answer.baseOffset === null ? null : String(after(answer.baseOffset, place.index));
+    const offset = answer.baseOffset === null ? null : String(answer.baseOffset + BigInt(place.index));
     return acknowledged(place.partition, offset);
   }
   if (sent.late) return unknown('TIMEOUT', 'Kafka did not answer in time');
@@ -121,11 +121,6 @@ function outcomeOf(sent: Sent, { place, answer }: SentRecord): TryOutcome {
   const outcome = outcomeOfFailure(sent.failure);
   // What may have been written may be stored; only what certainly was not can be refused for the topic's sake.
   return sent.written && outcome.status === 'refused' ? unknown(outcome.failure.code, outcome.failure.message) : outcome;
-}
-
-function after(offset: bigint, count: number): bigint | number {
-  const last = Number(offset) + count;
-  return last <= Number.MAX_SAFE_INTEGER ? last : offset + BigInt(count);
 }
 
 /** Indexes by a name, those without one first, each group in the order of the items. */
