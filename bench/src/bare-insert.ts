@@ -27,9 +27,8 @@ const STATEMENTS: Readonly<Record<DatabaseName, readonly string[]>> = {
     MYSQL_PENDING,
   ],
   mariadb: [
-    'SELECT bucket FROM outbox_bucket WHERE bucket = BUCKET FOR UPDATE',
-    `INSERT INTO outbox_message (${COLUMNS}) VALUES (${MYSQL_VALUES})`,
-    MYSQL_PENDING,
+    'BEGIN NOT ATOMIC DECLARE locked INT; SELECT COUNT(*) INTO locked FROM outbox_bucket WHERE bucket = BUCKET FOR UPDATE; ' +
+      `INSERT INTO outbox_message (${COLUMNS}) VALUES (${MYSQL_VALUES}); ${MYSQL_PENDING}; END`,
   ],
   postgres: [
     `WITH locks AS MATERIALIZED (SELECT pg_advisory_xact_lock(1, BUCKET)), logged AS (

@@ -110,13 +110,14 @@ export const mutants = [
     }],
   ]),
   ...of('store/postgres-insert.ts', STORE, [
-    ['order buckets are not locked for one message', "${locks && 'FROM locks'} RETURNING", 'RETURNING'],
-    ['order buckets are not locked for many', "${locks && 'locks, '}unnest", 'unnest'],
+    ['order buckets are not locked for one message', "'FROM locks')", "'')"],
+    ['order buckets are not locked for many', '(SELECT COUNT(*) FROM locks) given, unnest', 'unnest'],
     ['many are written in any order', 'FROM input ORDER BY ord', 'FROM input ORDER BY message_id'],
   ]),
   ...of('store/mysql-insert.ts', STORE, [
     ['order buckets are not locked, statement by statement', 'ORDER BY bucket FOR UPDATE', 'ORDER BY bucket', { only: 'mysql' }],
     ['order buckets are not locked for one message', 'WHERE bucket = ${buckets[0]} FOR UPDATE', 'WHERE bucket = ${buckets[0]}', { only: 'mysql' }],
+    ['order buckets are not locked in a block', "IN (${buckets.join(', ')}) FOR UPDATE; `", "IN (${buckets.join(', ')}); `", { only: 'mariadb' }],
     ['a missing bucket loses a message', 'if (result.affectedRows !== 1) throw', 'if (result.affectedRows > 1) throw', { only: 'mysql|the way in which' }],
     ['ids in steps of one', ' * @@SESSION.auto_increment_increment', '', { only: 'mysql' }],
   ]),

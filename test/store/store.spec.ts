@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { KEY_COLUMNS } from '../../libs/outbox/src/store/key-deletes';
 import { detectDialect } from '../../libs/outbox/src/store/detect-dialect';
 import { mysqlDialect } from '../../libs/outbox/src/store/mysql.dialect';
+import { OutboxStore } from '../../libs/outbox/src/store/outbox-store';
 import { tableNames } from '../../libs/outbox/src/store/tables';
 import { DATABASES, SERVERS } from '../setup/databases';
 import { describeClaims } from './acceptance/claims';
@@ -61,6 +62,18 @@ describe.each(['mysql', 'mariadb'] as const)('tables that an older server has ma
 });
 
 describe('the way in which messages are written', () => {
+  it('is by statements on a MariaDB that is set to be like Oracle', async () => {
+    const f = await StoreFixture.open('mariadb', 8, { extra: { poolSize: 1 } as object });
+    try {
+      await f.query("SET SESSION sql_mode = 'ORACLE'");
+      const store = new OutboxStore(await detectDialect(f.dataSource.options, f.dataSource, tableNames({})), 8, 'commit');
+      await f.transaction((queryRunner) => store.add(queryRunner, [message(), message()]));
+      expect(await f.count('pending')).toBe(2);
+    } finally {
+      await f.close();
+    }
+  });
+
   it('writes nothing without its lock on MySQL, and says so', async () => {
     const f = await StoreFixture.open('mysql');
     try {

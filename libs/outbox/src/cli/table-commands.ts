@@ -20,7 +20,7 @@ interface Reason {
 const DIALECTS: Readonly<Record<string, (names: TableNames) => Dialect>> = {
   mysql: (names) => mysqlDialect('mysql', names),
   mariadb: (names) => mysqlDialect('mariadb', names),
-  postgres: (names) => postgresDialect(names, undefined),
+  postgres: (names) => postgresDialect(names),
   sqlite: sqliteDialect,
 };
 

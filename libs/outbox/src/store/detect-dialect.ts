@@ -1,10 +1,11 @@
-import type { DataSource } from 'typeorm';
+import type { DataSource, QueryRunner } from 'typeorm';
 import { DatabaseUnsupportedError } from '../errors';
 import type { Dialect, Sql } from './dialect';
 import type { InsertWay } from './mysql-insert';
 import { type KeyCollations, readKeyCollations } from './mysql-key-types';
 import { mysqlDialect } from './mysql.dialect';
 import { postgresDialect } from './postgres.dialect';
+import { hasOwnSession } from './postgres-session';
 import { sqliteDialect } from './sqlite.dialect';
 import type { TableNames } from './tables';
 
@@ -33,12 +34,15 @@ export interface Server {
  *
  * @throws DatabaseUnsupportedError
  */
-export async function detectDialect(options: DataSource['options'], sql: Sql, names: TableNames): Promise<Dialect> {
+export async function detectDialect(options: DataSource['options'], sql: DataSource | QueryRunner, names: TableNames): Promise<Dialect> {
   const server = await readServer(options, sql);
   for (const trouble of [versionTrouble(server), await charsetTrouble(server, sql)]) {
     if (trouble !== null) throw new DatabaseUnsupportedError(trouble);
   }
-  if (options.type === 'postgres') return postgresDialect(names, options.schema, options.schema ?? (await homeOf(sql, names)));
+  if (options.type === 'postgres') {
+    const { schema } = options;
+    return postgresDialect(names, { schema, home: schema ?? (await homeOf(sql, names)), ownSessions: await hasOwnSession(sql) });
+  }
   const isMysql = server.name === 'mysql' || server.name === 'mariadb';
   return dialectOf(server, options, names, isMysql ? await readKeyCollations(sql, names) : undefined);
 }
@@ -67,7 +71,7 @@ export async function readServer(options: DataSource['options'], sql: Sql): Prom
 /** @param collations of the tables that are there, for who deletes from them */
 export function dialectOf({ name, version, insert }: Server, options: DataSource['options'], names: TableNames, collations?: KeyCollations): Dialect {
   if (name === 'sqlite') return sqliteDialect(names);
-  if (name === 'postgres') return postgresDialect(names, options.type === 'postgres' ? options.schema : undefined);
+  if (name === 'postgres') return postgresDialect(names, options.type === 'postgres' ? { schema: options.schema } : {});
   return mysqlDialect(name, names, {
     skipLocked: isAtLeast(version, SKIP_LOCKED[name]),
     noPad: isAtLeast(version, NO_PAD[name]),
@@ -78,7 +82,8 @@ export function dialectOf({ name, version, insert }: Server, options: DataSource
 }
 
 async function insertWay(sql: Sql, name: 'mysql' | 'mariadb'): Promise<InsertWay> {
-  if (name === 'mariadb') return 'statements';
+  // In the mode of that name MariaDB has its blocks written differently.
+  if (name === 'mariadb') return /ORACLE/i.test(await valueOf(sql, 'SELECT @@SESSION.sql_mode')) ? 'statements' : 'block';
   return Number(await valueOf(sql, 'SELECT @@innodb_autoinc_lock_mode')) === 2 ? 'locking-insert' : 'statements';
 }
 

@@ -7,9 +7,9 @@ import type { TableNames } from './tables';
  *
  * `statements`: the locks, the log and the pending table one after the other. `locking-insert`: a single message with
  * its lock in one statement; only with innodb_autoinc_lock_mode 2, since in the others it would keep all other inserts
- * waiting until it has the lock.
+ * waiting until it has the lock. `block`: everything in one, as a block of MariaDB's.
  */
-export type InsertWay = 'statements' | 'locking-insert';
+export type InsertWay = 'statements' | 'locking-insert' | 'block';
 
 type Insert = (sql: Sql, tables: TableNames, messages: readonly NewMessage[], buckets: readonly number[]) => Promise<void>;
 
@@ -32,6 +32,15 @@ export const INSERTS: Readonly<Record<InsertWay, Insert>> = {
     )) as { affectedRows: number };
     if (result.affectedRows !== 1) throw new Error(`${tables.bucket} has no row ${buckets[0]}: somebody has edited it. Nothing was written.`);
     await sql.query(pending(tables, messages));
+  },
+
+  async block(sql, tables, messages, buckets) {
+    // Into a variable of the block: what a SELECT answers would come back, too. The key is read in ascending order.
+    const locks = `SELECT COUNT(*) INTO locked FROM ${tables.bucket} FORCE INDEX (PRIMARY) WHERE bucket IN (${buckets.join(', ')}) FOR UPDATE; `;
+    await sql.query(
+      `BEGIN NOT ATOMIC ${buckets.length > 0 ? `DECLARE locked INT; ${locks}` : ''}${log(tables, messages)}; ${pending(tables, messages)}; END`,
+      valuesOf(messages),
+    );
   },
 };
 

@@ -1,4 +1,5 @@
 import { MESSAGE_COLUMNS, messageValues, type NewMessage, type Sql } from './dialect';
+import type { PreparedStatements } from './postgres-prepared';
 import type { TableNames } from './tables';
 
 export const NOW = `(clock_timestamp() AT TIME ZONE 'utc')`;
@@ -10,43 +11,59 @@ const NEXT = MESSAGE_COLUMNS.length + 1;
 /**
  * Appends to the log and to the pending table in one statement, with the locks that come first: rows, and so their ids,
  * are made only when the locks have been given.
- *
- * @param locks calls of functions
  */
-export async function insertIntoPostgres(sql: Sql, tables: TableNames, messages: readonly NewMessage[], locks: readonly string[]): Promise<void> {
-  const [message] = messages;
-  const first = locks.length > 0 ? `locks AS MATERIALIZED (SELECT ${locks.join(', ')}), ` : '';
-  if (message && messages.length === 1) await insertOne(sql, tables, message, first);
-  else await insertMany(sql, tables, messages, first);
-}
+export class PostgresInsert {
+  private readonly one: Readonly<Record<'locked' | 'free', string>>;
+  private readonly many: string;
 
-/** What most transactions write: for the planner it is half the work. */
-async function insertOne(sql: Sql, tables: TableNames, { message, lane, bytes }: NewMessage, locks: string): Promise<void> {
-  const values = MESSAGE_COLUMNS.map((_, column) => `$${column + 1}::text`).join(', ');
-  await sql.query(
-    `WITH ${locks}logged AS (
-       INSERT INTO ${tables.message} (${COLUMNS}, created_at, updated_at) SELECT ${values}, ${NOW}, ${NOW} ${locks && 'FROM locks'} RETURNING id
-     )
-     INSERT INTO ${tables.pending} (lane, id, bytes) SELECT $${NEXT}::int, id, $${NEXT + 1}::int FROM logged`,
-    [...messageValues(message), lane, bytes],
-  );
-}
+  /** @param space of the locks' numbers */
+  constructor(
+    tables: TableNames,
+    space: number,
+    private readonly statements: PreparedStatements,
+  ) {
+    const one = (locks: string, from: string): string => {
+      const values = MESSAGE_COLUMNS.map((_, column) => `$${column + 1}::text`).join(', ');
+      return `WITH ${locks}logged AS (
+         INSERT INTO ${tables.message} (${COLUMNS}, created_at, updated_at) SELECT ${values}, ${NOW}, ${NOW} ${from} RETURNING id
+       )
+       INSERT INTO ${tables.pending} (lane, id, bytes) SELECT $${NEXT}::int, id, $${NEXT + 1}::int FROM logged`;
+    };
+    this.one = {
+      free: one('', ''),
+      locked: one(`locks AS MATERIALIZED (SELECT pg_advisory_xact_lock(${space}, $${NEXT + 2}::int)), `, 'FROM locks'),
+    };
+    const arrays = MESSAGE_COLUMNS.map((_, column) => `$${column + 1}::text[]`).join(', ');
+    this.many = `WITH locks AS MATERIALIZED (
+         SELECT pg_advisory_xact_lock(${space}, bucket) FROM unnest($${NEXT + 2}::int[]) AS b(bucket)
+       ), input AS (
+         SELECT t.* FROM (SELECT COUNT(*) FROM locks) given, unnest(${arrays}, $${NEXT}::int[], $${NEXT + 1}::int[]) WITH ORDINALITY
+           AS t(${COLUMNS}, lane, bytes, ord)
+       ), logged AS (
+         INSERT INTO ${tables.message} (${COLUMNS}, created_at, updated_at)
+         SELECT ${COLUMNS}, ${NOW}, ${NOW} FROM input ORDER BY ord
+         RETURNING id, message_id
+       )
+       INSERT INTO ${tables.pending} (lane, id, bytes)
+       SELECT input.lane, logged.id, input.bytes FROM logged JOIN input USING (message_id)`;
+  }
 
-async function insertMany(sql: Sql, tables: TableNames, messages: readonly NewMessage[], locks: string): Promise<void> {
-  const rows = messages.map(({ message }) => messageValues(message));
-  const columns = MESSAGE_COLUMNS.map((_, column) => rows.map((row) => row[column]));
-  const arrays = MESSAGE_COLUMNS.map((_, column) => `$${column + 1}::text[]`).join(', ');
-  await sql.query(
-    `WITH ${locks}input AS (
-       SELECT t.* FROM ${locks && 'locks, '}unnest(${arrays}, $${NEXT}::int[], $${NEXT + 1}::int[]) WITH ORDINALITY
-         AS t(${COLUMNS}, lane, bytes, ord)
-     ), logged AS (
-       INSERT INTO ${tables.message} (${COLUMNS}, created_at, updated_at)
-       SELECT ${COLUMNS}, ${NOW}, ${NOW} FROM input ORDER BY ord
-       RETURNING id, message_id
-     )
-     INSERT INTO ${tables.pending} (lane, id, bytes)
-     SELECT input.lane, logged.id, input.bytes FROM logged JOIN input USING (message_id)`,
-    [...columns, messages.map(({ lane }) => lane), messages.map(({ bytes }) => bytes)],
-  );
+  /** @param buckets numbers of the locks, in ascending order */
+  async insert(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void> {
+    const [message] = messages;
+    if (message && messages.length === 1) await this.insertOne(sql, message, buckets);
+    else await this.insertMany(sql, messages, buckets);
+  }
+
+  /** What most transactions write: for the planner it is half the work. */
+  private async insertOne(sql: Sql, { message, lane, bytes }: NewMessage, buckets: readonly number[]): Promise<void> {
+    await this.statements.query(sql, buckets.length > 0 ? this.one.locked : this.one.free, [...messageValues(message), lane, bytes, ...buckets]);
+  }
+
+  private async insertMany(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void> {
+    const rows = messages.map(({ message }) => messageValues(message));
+    const columns = MESSAGE_COLUMNS.map((_, column) => rows.map((row) => row[column]));
+    // Not prepared: a plan for any number of rows is a bad one for many.
+    await sql.query(this.many, [...columns, messages.map(({ lane }) => lane), messages.map(({ bytes }) => bytes), buckets]);
+  }
 }

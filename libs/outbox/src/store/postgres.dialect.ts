@@ -3,14 +3,14 @@ import { driverCode, messageInProgress } from './message-in-progress';
 import {
   type Dialect,
   laneHasWork,
-  type NewMessage,
   type Patience,
   quotedTables,
   type Sql,
 } from './dialect';
-import { insertIntoPostgres, NOW } from './postgres-insert';
+import { NOW, PostgresInsert } from './postgres-insert';
 import { hasKey, type Key, type KeyedTable, type Statement } from './key-deletes';
 import { postgresPartitions } from './postgres-partitions';
+import { PreparedStatements } from './postgres-prepared';
 import { createTables } from './postgres-tables';
 import type { TableNames } from './tables';
 
@@ -27,12 +27,18 @@ interface Client {
   on(event: 'error', listener: () => void): void;
 }
 
-/**
- * PostgreSQL 13 and later.
- *
- * @param home the schema that the tables are in, where `schema` leaves it to the search path
- */
-export function postgresDialect(names: TableNames, schema: string | undefined, home: string | undefined = schema): Dialect {
+/** Where the tables are, and how they are reached. */
+export interface PostgresPlace {
+  /** That the data source names. */
+  readonly schema?: string | undefined;
+  /** The schema that the tables are in, where `schema` leaves it to the search path. */
+  readonly home?: string | undefined;
+  /** Whether each connection has a session of the server for itself. Default false. */
+  readonly ownSessions?: boolean;
+}
+
+/** PostgreSQL 13 and later. */
+export function postgresDialect(names: TableNames, { schema, home = schema, ownSessions = false }: PostgresPlace = {}): Dialect {
   const quote = (table: string): string => (schema ? `"${schema}"."${table}"` : `"${table}"`);
   const tables = quotedTables(names, quote);
   // Advisory locks are one space for the whole database: two outboxes in it must not share numbers, and one must have the
@@ -42,7 +48,20 @@ export function postgresDialect(names: TableNames, schema: string | undefined, h
   // So are channels.
   const channel = `outbox_${slotOf(identity, 'commits', 2 ** 31)}`;
   const idSequence = quote(`${names.message}_id_seq`);
-  const bucketSpace = slotOf(identity, 'bucket', 2 ** 31);
+  const statements = new PreparedStatements(ownSessions);
+  const insert = new PostgresInsert(tables, slotOf(identity, 'bucket', 2 ** 31), statements);
+
+  // PostgreSQL waits for a lock without end. The limit is for this statement only, in one round trip.
+  const insertConsumedSql = (limit: string, ids: string): string =>
+    `WITH patience AS MATERIALIZED (SELECT current_setting('lock_timeout') AS own, set_config('lock_timeout', ${limit}, true)), recorded AS (
+       INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) SELECT $1::text, ids.id, ${NOW} FROM patience, ${ids}
+       ON CONFLICT DO NOTHING RETURNING message_id
+     )
+     SELECT (SELECT array_agg(message_id::text) FROM recorded) AS ids, set_config('lock_timeout', own, true) FROM patience`;
+  const limits: Readonly<Record<Patience, string>> = {
+    wait: `CASE current_setting('lock_timeout') WHEN '0' THEN ${WAIT} ELSE current_setting('lock_timeout') END`,
+    fail: FAIL_AFTER,
+  };
 
   const insertConsumed = async (
     sql: Sql,
@@ -50,25 +69,17 @@ export function postgresDialect(names: TableNames, schema: string | undefined, h
     messageIds: readonly string[],
     patience: Patience,
   ): Promise<readonly string[]> => {
-    // PostgreSQL waits for a lock without end. The limit is for this statement only, in one round trip.
-    const limit = patience === 'fail' ? FAIL_AFTER : `CASE current_setting('lock_timeout') WHEN '0' THEN ${WAIT} ELSE current_setting('lock_timeout') END`;
+    const [only] = messageIds;
     try {
-      const rows = (await sql.query(
-        `WITH patience AS MATERIALIZED (
-           SELECT set_config('outbox.lock_timeout', current_setting('lock_timeout'), true),
-             set_config('lock_timeout', ${limit}, true)
-         ), recorded AS (
-           INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at)
-           SELECT $1, ids.id, ${NOW} FROM patience, unnest($2::text[]) WITH ORDINALITY AS ids(id, place) ORDER BY ids.place
-           ON CONFLICT DO NOTHING RETURNING message_id
-         )
-         SELECT (SELECT COALESCE(array_agg(message_id::text), '{}') FROM recorded) AS ids,
-           set_config('lock_timeout', current_setting('outbox.lock_timeout'), true)`,
-        [consumer, messageIds],
-      )) as { ids: string[] }[];
+      const rows = (await (messageIds.length === 1
+        ? statements.query(sql, insertConsumedSql(limits[patience], '(SELECT $2::text AS id) ids'), [consumer, only])
+        : sql.query(insertConsumedSql(limits[patience], '(SELECT id FROM unnest($2::text[]) WITH ORDINALITY AS i(id, place) ORDER BY place) ids'), [
+            consumer,
+            messageIds,
+          ]))) as { ids: string[] | null }[];
       return rows[0]?.ids ?? [];
     } catch (error) {
-      const which = messageIds.length === 1 ? String(messageIds[0]) : `${messageIds[0]} or another of its batch`;
+      const which = messageIds.length === 1 ? String(only) : `${only} or another of its batch`;
       throw WAITED_IN_VAIN.has(driverCode(error)) ? messageInProgress(consumer, which, error) : error;
     }
   };
@@ -91,9 +102,7 @@ export function postgresDialect(names: TableNames, schema: string | undefined, h
     lastId: 'lastval()',
     dropTables: () => Object.values(tables).map((table) => `DROP TABLE IF EXISTS ${table}`),
 
-    insertMessages(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void> {
-      return insertIntoPostgres(sql, tables, messages, buckets.map((bucket) => `pg_advisory_xact_lock(${bucketSpace}, ${bucket})`));
-    },
+    insertMessages: (sql, messages, buckets) => insert.insert(sql, messages, buckets),
 
     async lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]> {
       // OFFSET 0 keeps the planner from testing the lock on lanes that have nothing to send.
