@@ -122,7 +122,7 @@ export class StoreFixture {
   async sweep(mode: SettleMode = 'mark'): Promise<number> {
     this.connection ??= await openConnection(this.store, this.dataSource);
     const { connection } = this;
-    return inTransaction(connection, () => sweep(connection, this.store.dialect, mode));
+    return (await inTransaction(connection, () => sweep(connection, this.store.dialect, mode))).messages;
   }
 
   query<T = Record<string, unknown>>(sql: string, parameters?: unknown[]): Promise<T[]> {

@@ -11,11 +11,13 @@ import type { RelayOptions } from './relay-options';
 import { RelayTrouble, type Trouble } from './relay-trouble';
 import { RelayWorker, type RelayWorkerHost } from './relay-worker';
 import type { RelaySettlement } from './settlement';
-import { Sweeper } from './sweeper';
+import { type Load, Sweeper } from './sweeper';
 import { type UnavailableTopic, WaitingTopics } from './waiting-topics';
 
 /** Milliseconds without a message after which `idlePollInterval` counts. */
 const IDLE_AFTER = 30_000;
+/** Milliseconds after a full claim in which the relay counts as behind. */
+const BEHIND_FOR = 1000;
 
 export interface RelayStatus {
   readonly running: boolean;
@@ -48,6 +50,7 @@ export class Relay {
   private published = 0;
   private lastMessageAt = 0;
   private lastPollAt = 0;
+  private lastFullClaimAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly sessions: ClaimSessions,
@@ -59,7 +62,7 @@ export class Relay {
     this.sweeper = new Sweeper({
       store,
       mode: options.settle,
-      isIdle: () => this.workers.every((worker) => worker.isIdle),
+      load: () => this.load(),
       open: () => sessions.openConnection(),
       onLost: (ids) => this.listeners.emit('lost', () => ({ ids })),
       onFailure: (error) => this.failed('database', error),
@@ -97,7 +100,10 @@ export class Relay {
       createPublisher: this.createPublisher,
       format: this.format,
       openSession: () => this.sessions.openSession(),
-      onFullClaim: () => this.wake(),
+      onFullClaim: () => {
+        this.lastFullClaimAt = performance.now();
+        this.wake();
+      },
       onProgress: (messages, settlement) => this.progressed(messages, settlement),
       onBrokerReached: () => this.trouble.over('broker'),
       onFailure: (stage, error) => this.failed(stage, error),
@@ -166,6 +172,11 @@ export class Relay {
       published: this.published,
       lost: this.lostIds.size,
     };
+  }
+
+  private load(): Load {
+    if (this.workers.every((worker) => worker.isIdle)) return 'idle';
+    return performance.now() - this.lastFullClaimAt < BEHIND_FOR ? 'behind' : 'working';
   }
 
   private progressed(messages: Claim['messages'], settlement: RelaySettlement | undefined): void {

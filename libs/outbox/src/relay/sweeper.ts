@@ -7,16 +7,18 @@ import { type SettleMode, sweep } from '../store/sweep';
 const DELAY = 500;
 /** Milliseconds between looks for what other processes have left behind. */
 const IDLE_DELAY = 10_000;
-/** For so much of the time that it has worked it rests while the relay is idle. */
-const IDLE_REST = 0.1;
+/** For so many times as long as it has worked it rests. */
+const REST: Readonly<Record<Load, number>> = { idle: 0.1, working: 1, behind: 3 };
 /** Ids of the log that one look checks for lost messages. */
 const CHECKED = 2000;
+
+/** What the relay is doing: `behind` when it finds as much as it can take. */
+export type Load = 'idle' | 'working' | 'behind';
 
 export interface SweeperHost {
   readonly store: OutboxStore;
   readonly mode: SettleMode;
-  /** Whether the relay has nothing to do. */
-  isIdle(): boolean;
+  load(): Load;
   open(): Promise<Connection>;
   onLost(ids: readonly string[]): void;
   onFailure(error: unknown): void;
@@ -81,14 +83,16 @@ export class Sweeper {
     }
   }
 
-  /** Rests for as long as it has worked, so that the relay goes first; less while that is idle. */
+  /** The relay goes first, unless very much is left to do. */
   private async step(connection: Connection): Promise<number> {
     const { store, mode } = this.host;
     const begun = performance.now();
-    const swept = await inTransaction(connection, () => sweep(connection, store.dialect, mode));
+    const { messages, isMuchLeft } = await inTransaction(connection, () => sweep(connection, store.dialect, mode));
     const worked = performance.now() - begun;
-    if (swept > 0) await new Promise((resolve) => setTimeout(resolve, this.host.isIdle() ? worked * IDLE_REST : worked));
-    return swept;
+    const load = this.host.load();
+    const rest = REST[load === 'behind' && isMuchLeft ? 'working' : load];
+    if (messages > 0) await new Promise((resolve) => setTimeout(resolve, worked * rest));
+    return messages;
   }
 
   private async check(connection: Connection): Promise<void> {

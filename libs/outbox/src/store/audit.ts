@@ -1,6 +1,5 @@
 import { type ChangingSql, type Connection, inTransaction } from './connection';
 import type { Dialect, Sql } from './dialect';
-import { idIn } from './key-deletes';
 import type { PurgeLimits, Purged } from './purge';
 
 /** An act as it is written down when it begins. `target` is JSON. */
@@ -68,7 +67,7 @@ export async function endAct(sql: Sql, { tables, bind, now }: Dialect, id: strin
 }
 
 /** A page of acts, newest first, from behind `before` where that is given. `messages` are ids of the log. */
-export async function findActs(sql: Sql, { tables, bind, idText, epochMs }: Dialect, { act, by, from, to }: AuditFilter, messages: readonly string[] | undefined, before: string | undefined, limit: number): Promise<AuditPage> {
+export async function findActs(sql: Sql, { tables, bind, idText, idIn, epochMs }: Dialect, { act, by, from, to }: AuditFilter, messages: readonly string[] | undefined, before: string | undefined, limit: number): Promise<AuditPage> {
   const given = [
     ['a.act = ?', act],
     ['a.acted_by = ?', by],
@@ -104,7 +103,7 @@ export async function findActs(sql: Sql, { tables, bind, idText, epochMs }: Dial
 }
 
 /** Takes old acts away, oldest first, and before each the messages that it was done to. */
-export async function purgeAudit(sql: ChangingSql, { tables, bind, idText, nowPlusMs, deleteByKey }: Dialect, limits: PurgeLimits): Promise<Purged> {
+export async function purgeAudit(sql: ChangingSql, { tables, bind, idText, idIn, nowPlusMs, deleteByKey }: Dialect, limits: PurgeLimits): Promise<Purged> {
   const first = (await sql.query(
     bind(`SELECT ${idText('a.id')} AS id, CASE WHEN a.began_at < ${nowPlusMs} THEN 1 ELSE 0 END AS old FROM ${tables.audit} a ORDER BY a.id LIMIT ${limits.rows}`),
     [-limits.age],

@@ -1,5 +1,6 @@
 import type { OutboxMessage } from '../event/message';
 import type { Key, KeyedTable, Statement } from './key-deletes';
+import type { HeadLimits, LaneHead } from './lane-heads';
 import type { Partitions } from './partitions';
 import type { TableNames } from './tables';
 
@@ -39,6 +40,8 @@ export interface Dialect {
   readonly nowPlusMs: string;
   /** A time column as milliseconds since 1970. */
   epochMs(column: string): string;
+  /** The condition that a bigint column is one of many ids, given as decimal texts. */
+  idIn(column: string, ids: readonly string[]): string;
   /** A bigint column as decimal text. */
   idText(column: string): string;
   /** The id that the last insert on this connection has been given, as an expression. */
@@ -57,6 +60,8 @@ export interface Dialect {
   insertMessages(sql: Sql, messages: readonly NewMessage[], buckets: readonly number[]): Promise<void>;
   /** Locks up to `limit` free lanes, from `first` up to and without `end`, that have something to send. */
   lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]>;
+  /** Reads what stands first in each of the lanes: messages by their ids, holds by their times. */
+  readHeads(sql: Sql, lanes: readonly number[], limits: HeadLimits): Promise<readonly LaneHead[]>;
   /** Waits for lanes, given in ascending order, as long as the session's timeout lets it. */
   waitForLanes(sql: Sql, lanes: readonly number[]): Promise<void>;
   /** Gives lanes back, after the transaction has ended, where that did not do it. */

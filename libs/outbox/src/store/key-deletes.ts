@@ -1,4 +1,5 @@
 import { groupBy } from '../event/group-by';
+import type { Dialect } from './dialect';
 import type { TableNames } from './tables';
 
 /** Tables that rows are deleted from by primary key, with its columns. */
@@ -30,13 +31,12 @@ export interface Statement {
 /** Most values of one IN list: MariaDB makes a subquery of a longer one, and may then read the whole table. */
 const VALUES_PER_LIST = 500;
 
-/** The condition that a column is one of many ids. */
-export function idIn(column: string, ids: readonly string[]): string {
-  return isOneOf(column, ids);
-}
-
-/** The condition that a row, called `t`, is one of those with the given keys. */
-export function hasKey(table: KeyedTable, keys: readonly Key[]): Statement {
+/**
+ * The condition that a row, called `t`, is one of those with the given keys.
+ *
+ * @param idIn the condition that a column is one of many ids
+ */
+export function hasKey(table: KeyedTable, keys: readonly Key[], idIn: Dialect['idIn'] = isOneOf): Statement {
   const columns: readonly KeyColumn[] = KEY_COLUMNS[table];
   const parameters: string[] = [];
   const value = (column: KeyColumn | undefined, given: string | number | undefined): string => {
@@ -49,12 +49,14 @@ export function hasKey(table: KeyedTable, keys: readonly Key[]): Statement {
     const first = group[0] ?? [];
     const prefix = columns.slice(0, -1).map((column, index) => `t.${column} = ${value(column, first[index])} AND `);
     const last = columns.at(-1);
-    return `(${prefix.join('')}${isOneOf(`t.${last}`, group.map((key) => value(last, key.at(-1))))})`;
+    const isLast = last === 'id' ? idIn : isOneOf;
+    return `(${prefix.join('')}${isLast(`t.${last}`, group.map((key) => value(last, key.at(-1))))})`;
   });
   return { sql: `(${conditions.join(' OR ')})`, parameters };
 }
 
-function isOneOf(column: string, values: readonly string[]): string {
+/** By lists of values. */
+export function isOneOf(column: string, values: readonly string[]): string {
   const lists: string[] = [];
   for (let start = 0; start < values.length; start += VALUES_PER_LIST) {
     lists.push(`${column} IN (${values.slice(start, start + VALUES_PER_LIST).join(', ')})`);

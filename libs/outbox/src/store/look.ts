@@ -1,6 +1,5 @@
 import { slotOf } from '../event/hash';
 import type { Sql } from './dialect';
-import { idIn } from './key-deletes';
 import { ENDED_AS, openStates, type MessageState } from './message-state';
 import { holdKey, TOPIC_HOLD_KEY } from './order-key';
 import type { OutboxStore } from './outbox-store';
@@ -92,7 +91,7 @@ async function readDead(sql: Sql, store: OutboxStore, [range, ...conditions]: re
     ),
     [...parameters],
   )) as { id: string }[];
-  return dead.length === 0 ? [] : read(sql, store, idIn('m.id', dead.map(({ id }) => id)), [], 'ORDER BY m.id');
+  return dead.length === 0 ? [] : read(sql, store, store.dialect.idIn('m.id', dead.map(({ id }) => id)), [], 'ORDER BY m.id');
 }
 
 /** Conditions on the log, called `m`. A message's state is not all in it: what is found is looked at once more. */

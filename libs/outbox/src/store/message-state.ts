@@ -1,6 +1,5 @@
 import { slotOf } from '../event/hash';
 import type { Dialect, Sql } from './dialect';
-import { idIn } from './key-deletes';
 import { holdKey, placeName, placeOf } from './order-key';
 
 /**
@@ -80,7 +79,7 @@ export async function findLost(
   const missing = suspects.filter(({ id }) => !places.has(id)).map(({ id }) => id);
   if (missing.length === 0) return { lost: [], next };
   // The places were looked at in the order in which a message passes them; the last is the mark of the sweeper.
-  const still = await readLog(sql, dialect, `${idIn('m.id', missing)} AND m.status = 0`);
+  const still = await readLog(sql, dialect, `${dialect.idIn('m.id', missing)} AND m.status = 0`);
   return { lost: still.map(({ id }) => id), next };
 }
 
@@ -92,7 +91,7 @@ export async function openStates(sql: Sql, dialect: Dialect, open: readonly Susp
   const states = new Map(await findPlaces(sql, dialect, open));
   const missing = open.filter(({ id }) => !states.has(id));
   if (missing.length === 0) return states;
-  const rows = new Map((await readLog(sql, dialect, idIn('m.id', missing.map(({ id }) => id)))).map((row) => [row.id, Number(row.status)]));
+  const rows = new Map((await readLog(sql, dialect, dialect.idIn('m.id', missing.map(({ id }) => id)))).map((row) => [row.id, Number(row.status)]));
   const places = await findPlaces(sql, dialect, missing);
   for (const { id } of missing) {
     const status = rows.get(id);
@@ -153,7 +152,7 @@ async function readHeld(sql: Sql, dialect: Dialect, suspects: readonly Suspect[]
     }
   }
   const conditions = [...wanted.values()].map(
-    ({ lane, ids }) => `(h.lane = ${lane} AND h.topic = ? AND h.message_key = ? AND ${idIn('h.id', ids)})`,
+    ({ lane, ids }) => `(h.lane = ${lane} AND h.topic = ? AND h.message_key = ? AND ${dialect.idIn('h.id', ids)})`,
   );
   const rows = (await sql.query(
     dialect.bind(`SELECT ${dialect.idText('h.id')} AS id FROM ${dialect.tables.held} h WHERE ${conditions.join(' OR ')}`),

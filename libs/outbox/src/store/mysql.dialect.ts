@@ -1,6 +1,7 @@
 import { type Dialect, laneHasWork, type Patience, quotedTables, type Sql } from './dialect';
 import { driverCode, messageInProgress } from './message-in-progress';
-import { hasKey, type Key, KEY_COLUMNS, type KeyedTable, type Statement } from './key-deletes';
+import { hasKey, isOneOf, type Key, KEY_COLUMNS, type KeyedTable, type Statement } from './key-deletes';
+import { type HeadLimits, headsByUnion, type LaneHead } from './lane-heads';
 import { INSERTS, type InsertWay } from './mysql-insert';
 import { type KeyCollations, keyTypes } from './mysql-key-types';
 import { mysqlPartitions } from './mysql-partitions';
@@ -48,7 +49,8 @@ export function mysqlDialect(
     forUpdateSkipLocked: skipLocked ? 'FOR UPDATE SKIP LOCKED' : 'FOR UPDATE',
     now,
     nowPlusMs: 'UTC_TIMESTAMP(6) + INTERVAL (? * 1000) MICROSECOND',
-    epochMs: (column) => `FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${column}) / 1000)`,
+    epochMs: (column) => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${column}) DIV 1000`,
+    idIn: isOneOf,
     idText: (column) => `CAST(${column} AS CHAR)`,
     bind: (sql) => sql,
     createTables: (lanes, partitioned = false) => createTables(tables, { collation: collationOf(name, noPad), noPad, lanes, partitioned }),
@@ -71,6 +73,10 @@ export function mysqlDialect(
         if (Number(rows[0]?.locked) === 1) locked.push(lane);
       }
       return locked;
+    },
+
+    async readHeads(sql: Sql, lanes: readonly number[], limits: HeadLimits): Promise<readonly LaneHead[]> {
+      return (await sql.query(headsByUnion(this, lanes, limits))) as LaneHead[];
     },
 
     async waitForLanes(sql: Sql, lanes: readonly number[]): Promise<void> {

@@ -1,6 +1,6 @@
 import type { ChangingSql } from './connection';
 import { type Dialect, MESSAGE_COLUMNS } from './dialect';
-import { idIn, KEY_COLUMNS } from './key-deletes';
+import { KEY_COLUMNS } from './key-deletes';
 
 /** What becomes of a row of the log that has grown old: it is deleted, or moved to the history. */
 export type PurgeMode = 'delete' | 'archive';
@@ -96,7 +96,7 @@ export async function purgeByTime(sql: ChangingSql, dialect: Dialect, table: key
 /** @throws when the history has not taken what the log has given */
 async function takeOut(sql: ChangingSql, dialect: Dialect, ids: readonly string[], state: string, mode: PurgeMode): Promise<number> {
   if (ids.length === 0) return 0;
-  const { tables, bind, now, deleteByKey } = dialect;
+  const { tables, bind, now, idIn, deleteByKey } = dialect;
   const archived =
     mode === 'archive'
       ? await sql.change(

@@ -1,6 +1,5 @@
 import type { ClaimedMessage } from './claim';
 import type { Dialect, Sql } from './dialect';
-import { idIn } from './key-deletes';
 import type { Ref } from './refs';
 
 interface Row {
@@ -28,7 +27,7 @@ export async function readMessages(
   refs: readonly Ref[],
 ): Promise<{ readonly messages: readonly ClaimedMessage[]; readonly orphans: readonly Ref[] }> {
   if (refs.length === 0) return { messages: [], orphans: [] };
-  const { tables, idText, epochMs } = dialect;
+  const { tables, idText, idIn, epochMs } = dialect;
   const rows = (await sql.query(
     `SELECT ${idText('m.id')} AS id, m.message_id, m.aggregate_type, m.aggregate_id, m.message_key, m.tenant_id,
       m.traceparent, m.correlation_id, m.causation_id, m.event_type, m.topic, m.headers, m.payload,

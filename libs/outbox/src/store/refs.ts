@@ -1,5 +1,6 @@
 import type { ClaimLimits, Source } from './claim';
 import type { Dialect, Sql } from './dialect';
+import { type LaneHead, pendingOf } from './lane-heads';
 import { type HoldPlace, TOPIC_HOLD_KEY } from './order-key';
 
 /** A message that waits, by its place in the log. */
@@ -26,26 +27,11 @@ export interface Refs {
 /** Holds that are released by one claim. */
 const MAX_DUE_HOLDS = 100;
 
-interface PendingOrHold {
-  lane: number;
-  id: string;
-  bytes: number;
-  topic: string;
-  message_key: string;
-  /** -1: the row is a pending message; 0, 1: a hold. */
-  due: number;
-}
-
 /** Looks at what stands first in each lane, bounded by rows, without the messages themselves. */
 export async function readRefs(sql: Sql, dialect: Dialect, lanes: readonly number[], limits: ClaimLimits): Promise<Refs> {
   const perLane = Math.max(1, Math.floor(limits.rows / lanes.length));
   const holdsPerLane = Math.max(2, Math.floor(perLane / 2));
-  const rows = (await sql.query(
-    dialect.unionAll([
-      ...lanes.map((lane) => pendingQuery(dialect, lane, perLane)),
-      ...lanes.map((lane) => holdQuery(dialect, lane, holdsPerLane)),
-    ]),
-  )) as PendingOrHold[];
+  const rows = await dialect.readHeads(sql, lanes, { pending: perLane, holds: holdsPerLane });
   const pending: Ref[] = [];
   const holds: Hold[] = [];
   for (const row of rows) {
@@ -79,23 +65,8 @@ async function readRest(
   const left = rows - pending.length;
   if (full.length === 0 || left < rows / 4) return [];
   const more = Math.floor(left / full.length);
-  const queries = full.map(([lane, id]) => pendingQuery(dialect, lane, more, `AND p.id > ${id}`));
-  return ((await sql.query(dialect.unionAll(queries))) as PendingOrHold[]).map(toRef);
-}
-
-function pendingQuery(dialect: Dialect, lane: number, limit: number, condition = ''): string {
-  return (
-    `SELECT p.lane AS lane, ${dialect.idText('p.id')} AS id, p.bytes AS bytes, '' AS topic, '' AS message_key, -1 AS due ` +
-    `FROM ${dialect.tables.pending} p WHERE ${dialect.laneIs('p.lane', lane)} ${condition} ORDER BY p.lane, p.id LIMIT ${limit}`
-  );
-}
-
-function holdQuery(dialect: Dialect, lane: number, limit: number): string {
-  return (
-    `SELECT h.lane AS lane, '' AS id, 0 AS bytes, h.topic AS topic, h.message_key AS message_key, ` +
-    `CASE WHEN h.retry_at <= ${dialect.now} THEN 1 ELSE 0 END AS due ` +
-    `FROM ${dialect.tables.hold} h WHERE ${dialect.laneIs('h.lane', lane)} ORDER BY h.lane, h.retry_at LIMIT ${limit}`
-  );
+  const queries = full.map(([lane, id]) => pendingOf(dialect, lane, more, `AND p.id > ${id}`));
+  return ((await sql.query(dialect.unionAll(queries))) as LaneHead[]).map(toRef);
 }
 
 async function readHeldRefs(sql: Sql, dialect: Dialect, due: readonly Hold[], limit: number): Promise<readonly Ref[]> {
@@ -117,7 +88,7 @@ async function readHeldRefs(sql: Sql, dialect: Dialect, due: readonly Hold[], li
   });
 }
 
-function toRef({ lane, id, bytes }: PendingOrHold): Ref {
+function toRef({ lane, id, bytes }: LaneHead): Ref {
   return { id, lane: Number(lane), bytes: Number(bytes), source: 'pending', place: undefined };
 }
 

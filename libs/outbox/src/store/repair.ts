@@ -3,7 +3,6 @@ import { slotOf } from '../event/hash';
 import type { ChangingSql, Connection } from './connection';
 import type { Dialect, Sql } from './dialect';
 import { endHolds, type HeldRow, moveToHeld, readHolds, releaseHolds, removeHeld } from './hold';
-import { idIn } from './key-deletes';
 import { ENDED_AS, openStates, type MessageState } from './message-state';
 import { type HoldPlace, holdKey, placeName, placeOf } from './order-key';
 import type { OutboxStore } from './outbox-store';
@@ -131,7 +130,7 @@ async function readRows(sql: Sql, { dialect, lanes }: OutboxStore, ids: readonly
   const found = (await sql.query(
     `SELECT ${dialect.idText('m.id')} AS id, m.message_id AS message_id, m.topic AS topic, m.message_key AS message_key, m.status AS status,
       ${size('payload')} + ${size('headers')} + ${size('message_key')} AS bytes
-     FROM ${dialect.tables.message} m WHERE ${idIn('m.id', ids)} ORDER BY m.id`,
+     FROM ${dialect.tables.message} m WHERE ${dialect.idIn('m.id', ids)} ORDER BY m.id`,
   )) as { id: string; message_id: string; topic: string; message_key: string | null; status: number; bytes: number | string }[];
   const rows = found.map(({ id, message_id, topic, message_key, status, bytes }) => {
     const keyed = { topic, key: message_key, messageId: message_id };
@@ -147,7 +146,7 @@ async function update(
   rows: readonly Row[],
   { change, parameters }: { change: string; parameters: readonly string[] },
 ): Promise<void> {
-  const { tables, bind, now, updateByKey } = dialect;
+  const { tables, bind, now, idIn, updateByKey } = dialect;
   const changed = await sql.change(
     bind(`${updateByKey(tables.message)} SET ${change}, updated_at = ${now} WHERE ${idIn('t.id', rows.map(({ id }) => id))}`),
     [...parameters],

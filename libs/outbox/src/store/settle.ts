@@ -2,7 +2,6 @@ import { type ClaimedMessage, ClaimLostError, type ParkedMessage, type RefusedMe
 import type { ChangingSql } from './connection';
 import type { Dialect } from './dialect';
 import { type HeldRow, holdAll, moveToHeld, type NewHold, releaseHolds, removeHeld } from './hold';
-import { idIn } from './key-deletes';
 import { type HoldPlace, holdKey, placeName, placeOf } from './order-key';
 import { partsOf } from './parts-of';
 import type { Waiters } from './read-heads';
@@ -125,7 +124,7 @@ async function updateLog(
   refused: readonly RefusedMessage[],
   { change, parameters }: { change: string; parameters: readonly number[] },
 ): Promise<void> {
-  const { tables, bind, now, updateByKey } = dialect;
+  const { tables, bind, now, idIn, updateByKey } = dialect;
   await sql.query(
     bind(
       `${updateByKey(tables.message)} SET retry_count = retry_count + 1, updated_at = ${now}, ${change},

@@ -8,7 +8,8 @@ import {
   quotedTables,
   type Sql,
 } from './dialect';
-import { hasKey, type Key, type KeyedTable, type Statement } from './key-deletes';
+import { hasKey, isOneOf, type Key, type KeyedTable, type Statement } from './key-deletes';
+import { type HeadLimits, headsByUnion, type LaneHead } from './lane-heads';
 import { SENT_AT, type TableNames } from './tables';
 
 const NOW = `strftime('%Y-%m-%d %H:%M:%f', 'now')`;
@@ -26,6 +27,7 @@ export function sqliteDialect(names: TableNames): Dialect {
     now: NOW,
     nowPlusMs: `strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds')`,
     epochMs: (column) => `CAST(ROUND((julianday(${column}) - 2440587.5) * 86400000) AS INTEGER)`,
+    idIn: isOneOf,
     idText: (column) => `CAST(${column} AS TEXT)`,
     bind: (sql) => sql,
     createTables: (lanes) => createTables(tables, names, lanes),
@@ -54,6 +56,10 @@ export function sqliteDialect(names: TableNames): Dialect {
 
     async waitForLanes(): Promise<void> {
       // A claim has them by the store's turn.
+    },
+
+    async readHeads(sql: Sql, lanes: readonly number[], limits: HeadLimits): Promise<readonly LaneHead[]> {
+      return (await sql.query(headsByUnion(this, lanes, limits))) as LaneHead[];
     },
 
     async unlockLanes(): Promise<void> {

@@ -1,6 +1,5 @@
 import type { ChangingSql } from './connection';
 import type { Dialect } from './dialect';
-import { idIn } from './key-deletes';
 
 /**
  * What becomes of the log's row of a message that was sent: `mark` writes status 1 and the time into it, `delete`
@@ -13,26 +12,31 @@ const BATCHES = 100;
 /** Characters of ids, of some 2,000 messages: a long transaction is a long write of the database's log, for all others. */
 const CHARACTERS = 16_000;
 
+export interface Swept {
+  /** How many; 0 when there is nothing left. */
+  readonly messages: number;
+  /** Whether at least a hundred batches were waiting. */
+  readonly isMuchLeft: boolean;
+}
+
 /**
  * Brings the log up to date with what was sent, a few batches at a time and away from the relay's hot path. Runs in a
  * transaction of the caller's. Only what a relay has written down as acknowledged is touched, and several sweepers take
  * different batches.
- *
- * @returns how many messages; 0 when there is nothing left
  */
-export async function sweep(sql: ChangingSql, dialect: Dialect, mode: SettleMode): Promise<number> {
-  const { tables, bind, idText, deleteByKey, updateByKey, forUpdateSkipLocked } = dialect;
+export async function sweep(sql: ChangingSql, dialect: Dialect, mode: SettleMode): Promise<Swept> {
+  const { tables, bind, idText, idIn, deleteByKey, updateByKey, forUpdateSkipLocked } = dialect;
   const waiting = (await sql.query(
     `SELECT ${idText('s.id')} AS batch, LENGTH(s.ids) AS size FROM ${tables.settled} s ORDER BY s.id LIMIT ${BATCHES} ${forUpdateSkipLocked}`,
   )) as { batch: string; size: number | string }[];
-  if (waiting.length === 0) return 0;
+  if (waiting.length === 0) return { messages: 0, isMuchLeft: false };
   const taken = takenOf(waiting);
   const batches = (await sql.query(
     `SELECT ${idText('s.id')} AS batch, s.ids AS ids FROM ${tables.settled} s WHERE ${idIn('s.id', taken)} ORDER BY s.id`,
   )) as { batch: string; ids: string }[];
   let swept = 0;
   for (const { batch, ids: list } of batches) {
-    const ids = list.split(',').filter((id) => /^\d+$/.test(id));
+    const ids = list.split(',').filter((id) => /^\d{1,18}$/.test(id));
     swept += ids.length;
     if (ids.length === 0) continue;
     if (mode === 'delete') {
@@ -48,7 +52,7 @@ export async function sweep(sql: ChangingSql, dialect: Dialect, mode: SettleMode
   }
   const { sql: statement, parameters } = deleteByKey('settled', taken.map((batch) => [batch]));
   await sql.query(bind(statement), parameters);
-  return swept;
+  return { messages: swept, isMuchLeft: waiting.length === BATCHES };
 }
 
 /** The first, and as many more as stay within bounds. */

@@ -7,7 +7,7 @@ import { quietIdleQueues } from './idle-queue';
 import { assertCodec, type KafkaPublisherOptions, resolveKafkaOptions } from './options';
 import { KafkaJsSession } from './session';
 import { KafkaJsTopicAdmin } from './topic-admin';
-import { writeVarintsInPlace } from './varints';
+import { makeEncoderLean } from './lean-encoder';
 
 /**
  * Publishes through kafkajs, each relay worker with a producer of its own.
@@ -20,7 +20,7 @@ import { writeVarintsInPlace } from './varints';
 export function kafkaPublisher(options: KafkaPublisherOptions): PublisherFactory {
   const resolved = resolveKafkaOptions(options);
   quietIdleQueues();
-  writeVarintsInPlace();
+  makeEncoderLean();
   const logger = new Logger('KafkaPublisher');
   const log = new ClientLog(logger);
   const client = {
