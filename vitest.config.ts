@@ -32,7 +32,8 @@ export default defineConfig({
           include: ['test/**/*.spec.ts'],
           setupFiles: ['reflect-metadata'],
           globalSetup: ['test/setup/services.ts'],
-          fileParallelism: false,
+          // Each file has databases, topics and servers of its own.
+          maxWorkers: 2,
           // Real servers on a busy machine: what fails twice in a row is no accident. At home every failure counts.
           retry: process.env.CI ? 1 : 0,
           testTimeout: 60_000,

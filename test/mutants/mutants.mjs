@@ -88,9 +88,11 @@ export const mutants = [
   ...of('store/refs.ts', [...STORE, 'test/store/claim-reads.spec.ts'], [
     ['a hold that is not due is released', 'holds.filter((hold) => hold.due)', 'holds.filter((hold) => hold.lane >= 0)'],
     ['messages behind a hold come in no order', 'ORDER BY h.id LIMIT', 'ORDER BY h.id DESC LIMIT'],
-    ['the lane is read from its end', 'ORDER BY p.lane, p.id LIMIT', 'ORDER BY p.lane DESC, p.id DESC LIMIT'],
     ['a few full lanes are not read further', 'if (full.length === 0 || left < rows / 4) return [];', 'if (left < Infinity) return [];'],
     ['a crowded lane is not noticed', '=== holdsPerLane', '> holdsPerLane'],
+  ]),
+  ...of('store/lane-heads.ts', [...STORE, 'test/store/claim-reads.spec.ts'], [
+    ['the lane is read from its end', 'ORDER BY p.lane, p.id LIMIT', 'ORDER BY p.lane DESC, p.id DESC LIMIT', { only: 'mysql' }],
   ]),
   ...of('store/transactional-claim-session.ts', [...STORE, ...LOCKS, ...SIDES], [
     ['lanes in one order', 'this.nextLane = ((lanes.at(-1) ?? -1) + 1) % count;', ''],
@@ -100,6 +102,7 @@ export const mutants = [
     ['names of lanes stay locked', 'await this.store.dialect.unlockLanes(this.connection, lanes);', 'void lanes;', { tests: LOCKS, only: 'old' }],
   ]),
   ...of('store/postgres.dialect.ts', [...LOCKS, ...TAKEOVER], [
+    ['the lane is read from its end', 'WHERE p.lane = l.lane ORDER BY p.lane, p.id LIMIT', 'WHERE p.lane = l.lane ORDER BY p.lane DESC, p.id DESC LIMIT'],
     ['lanes are not locked', 'WHERE pg_try_advisory_xact_lock(${laneSpace}, c.lane) LIMIT', 'WHERE ${laneSpace} <> c.lane LIMIT'],
     ['a silent session keeps its lanes', "'idle_in_transaction_session_timeout', 'tcp_user_timeout', ", "'tcp_user_timeout', "],
     ['a host that reads nothing keeps its lanes', "'tcp_user_timeout', 'lock_timeout'", "'lock_timeout'", {
@@ -113,6 +116,18 @@ export const mutants = [
     ['order buckets are not locked for one message', "'FROM locks')", "'')"],
     ['order buckets are not locked for many', '(SELECT COUNT(*) FROM locks) given, unnest', 'unnest'],
     ['many are written in any order', 'FROM input ORDER BY ord', 'FROM input ORDER BY message_id'],
+  ]),
+  ...of('operate/operator-connections.ts', ['test/operate/audit.spec.ts'], [
+    ['the server ends the connection of a long act', 'connection.keepAwake();', '', { only: 'takes longer than .* mysql' }],
+  ]),
+  ...of('store/postgres-prepared.ts', ['test/store/prepared-statements.spec.ts'], [
+    ['statements are prepared behind a pooler', 'if (!this.enabled) return', 'if (false) return'],
+    ['nothing is prepared', 'if (!this.enabled) return', 'if (true) return'],
+    ['a forgotten statement goes on being used', 'driverCode(error) === FORGOTTEN) this.stop()', 'driverCode(error) === FORGOTTEN) void 0'],
+    ['loggers get no text', 'Object.setPrototypeOf(NamedText.prototype, String.prototype);', ''],
+  ]),
+  ...of('store/postgres-session.ts', ['test/store/prepared-statements.spec.ts'], [
+    ['every session is taken for its own', 'greeted === Number(rows[0]?.id)', 'greeted > 0'],
   ]),
   ...of('store/mysql-insert.ts', STORE, [
     ['order buckets are not locked, statement by statement', 'ORDER BY bucket FOR UPDATE', 'ORDER BY bucket', { only: 'mysql' }],

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { OutboxAdmin, Transactional } from 'nestjs-transactional-outbox';
+import { IdempotentRunner, OutboxAdmin, Transactional } from 'nestjs-transactional-outbox';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startApp } from '../setup/app';
 import { DATABASES, SERVERS } from '../setup/databases';
@@ -85,7 +85,7 @@ describe.each(DATABASES)('the audit on %s', (database) => {
     const [{ id } = { id: '' }] = (await admin.find({ key: 'k0' })).messages;
     expect(await named({ message: id })).toEqual(['requeue']);
     expect(await named({ message: '999999' })).toEqual([]);
-    expect(await named({ to: acts[0]?.beganAt ?? new Date(), from: new Date(0), act: 'purge' })).toEqual(['purge']);
+    expect(await named({ to: new Date((acts[0]?.beganAt ?? new Date()).getTime() + 1), from: new Date(0), act: 'purge' })).toEqual(['purge']);
     expect(await named({ from: new Date(Date.now() + DAY) })).toEqual([]);
     await expect(admin.audit({ who: 'anna' } as object)).rejects.toMatchObject({ code: 'OUTBOX_OPERATION_INVALID' });
     await expect(admin.audit({}, { before: 'x' })).rejects.toMatchObject({ code: 'OUTBOX_OPERATION_INVALID' });
@@ -146,6 +146,21 @@ describe.each(SERVERS)('the audit in an app on %s', (database) => {
       expect((await admin.stats()).topics).toMatchObject([{ topic: 'orders', paused: true }]);
     } finally {
       await test.close();
+    }
+  });
+});
+
+describe.each(SERVERS)('an act that takes longer than the server lets a connection be silent, on %s', (database) => {
+  it('ends well, and is written down', async () => {
+    const t = await startApp(database, { outbox: { relay: { enabled: false, publishTimeout: 500, sessionTimeout: 2500 } } });
+    try {
+      for (const id of ['one', 'two']) await t.app.get(IdempotentRunner).run('reader', id, async () => undefined);
+      const admin = t.app.get(OutboxAdmin);
+      const { purged } = await admin.purge(ANNA, { consumed: 0, batchSize: 1, pause: 4000 });
+      expect(purged.consumed).toBe(2);
+      expect((await admin.audit()).acts).toMatchObject([{ act: 'purge', outcome: 'done', result: { outcome: 'done', purged } }]);
+    } finally {
+      await t.close();
     }
   });
 });

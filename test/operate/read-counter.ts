@@ -75,6 +75,7 @@ export class ReadCounter {
       rollback: () => inner.rollback(),
       onSignal: (listener) => inner.onSignal(listener),
       onLost: (listener) => inner.onLost(listener),
+      keepAwake: () => undefined,
       close: async () => {
         if (this.isPostgres) await inner.query('SELECT pg_stat_force_next_flush()');
         else this.bySessions += (await sessionReads(inner)) - before - (before - first);

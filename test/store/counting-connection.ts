@@ -32,6 +32,9 @@ export class CountingConnection implements Connection {
   onLost(): void {
     // Nor this.
   }
+  keepAwake(): void {
+    // Nor this.
+  }
   close(): Promise<void> {
     return this.inner.close();
   }

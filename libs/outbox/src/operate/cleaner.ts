@@ -83,6 +83,8 @@ export class Cleaner {
     let connection: Connection | undefined;
     try {
       connection = await sessions.openConnection();
+      // It has the right to clean, through all pauses.
+      connection.keepAwake();
       if (!(await this.store.dialect.lockCleaner(connection))) return { outcome: 'busy', purged };
       for (const kind of KINDS) {
         const age = rules[kind];

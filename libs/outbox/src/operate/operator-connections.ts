@@ -14,6 +14,8 @@ export class OperatorConnections {
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     this.sessions ??= this.open();
     const connection = await this.sessions.openConnection();
+    // An act may look for its next messages, or have another connection work, for longer than the server waits.
+    connection.keepAwake();
     try {
       return await work(connection);
     } finally {

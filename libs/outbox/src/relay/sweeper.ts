@@ -9,6 +9,8 @@ const DELAY = 500;
 const IDLE_DELAY = 10_000;
 /** For so many times as long as it has worked it rests. */
 const REST: Readonly<Record<Load, number>> = { idle: 0.1, working: 1, behind: 3 };
+/** Milliseconds: much less than the server lets a connection be silent. */
+const LONGEST_REST = 1000;
 /** Ids of the log that one look checks for lost messages. */
 const CHECKED = 2000;
 
@@ -91,7 +93,7 @@ export class Sweeper {
     const worked = performance.now() - begun;
     const load = this.host.load();
     const rest = REST[load === 'behind' && isMuchLeft ? 'working' : load];
-    if (messages > 0) await new Promise((resolve) => setTimeout(resolve, worked * rest));
+    if (messages > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(worked * rest, LONGEST_REST)));
     return messages;
   }
 

@@ -14,6 +14,8 @@ export interface Connection extends ChangingSql {
   /** Calls the listener at each signal that the session has asked for. */
   onSignal(listener: () => void): void;
   onLost(listener: (cause: Error) => void): void;
+  /** From now on the server hears of it even while it has nothing to do, until it is closed: else it would end it. */
+  keepAwake(): void;
   /** Never fails. */
   close(): Promise<void>;
 }

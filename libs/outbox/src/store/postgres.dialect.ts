@@ -55,38 +55,19 @@ export function postgresDialect(names: TableNames, { schema, home = schema, ownS
   const statements = new PreparedStatements(ownSessions);
   const insert = new PostgresInsert(tables, slotOf(identity, 'bucket', 2 ** 31), statements);
 
-  // PostgreSQL waits for a lock without end. The limit is for this statement only, in one round trip.
-  const insertConsumedSql = (limit: string, ids: string): string =>
-    `WITH patience AS MATERIALIZED (SELECT current_setting('lock_timeout') AS own, set_config('lock_timeout', ${limit}, true)), recorded AS (
-       INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) SELECT $1::text, ids.id, ${NOW} FROM patience, ${ids}
-       ON CONFLICT DO NOTHING RETURNING message_id
-     )
-     SELECT (SELECT array_agg(message_id::text) FROM recorded) AS ids, set_config('lock_timeout', own, true) FROM patience`;
   const limits: Readonly<Record<Patience, string>> = {
     wait: `CASE current_setting('lock_timeout') WHEN '0' THEN ${WAIT} ELSE current_setting('lock_timeout') END`,
     fail: FAIL_AFTER,
   };
-
-  const insertConsumed = async (
-    sql: Sql,
-    consumer: string,
-    messageIds: readonly string[],
-    patience: Patience,
-  ): Promise<readonly string[]> => {
-    const [only] = messageIds;
-    try {
-      const rows = (await (messageIds.length === 1
-        ? statements.query(sql, insertConsumedSql(limits[patience], '(SELECT $2::text AS id) ids'), [consumer, only])
-        : sql.query(insertConsumedSql(limits[patience], '(SELECT id FROM unnest($2::text[]) WITH ORDINALITY AS i(id, place) ORDER BY place) ids'), [
-            consumer,
-            messageIds,
-          ]))) as { ids: string[] | null }[];
-      return rows[0]?.ids ?? [];
-    } catch (error) {
-      const which = messageIds.length === 1 ? String(only) : `${only} or another of its batch`;
-      throw WAITED_IN_VAIN.has(driverCode(error)) ? messageInProgress(consumer, which, error) : error;
-    }
-  };
+  /** PostgreSQL waits for a lock without end. The limit is for this statement only, in one round trip. */
+  const recordConsumed = (patience: Patience, ids: string, answer: string): string =>
+    `WITH patience AS MATERIALIZED (SELECT current_setting('lock_timeout') AS own, set_config('lock_timeout', ${limits[patience]}, true)), recorded AS (
+       INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) SELECT $1::text, ids.id, ${NOW} FROM patience, (${ids}) ids
+       ON CONFLICT DO NOTHING RETURNING message_id
+     )
+     SELECT (SELECT ${answer} FROM recorded) AS recorded, set_config('lock_timeout', own, true) FROM patience`;
+  const toConsumeError = (error: unknown, consumer: string, which: string): unknown =>
+    WAITED_IN_VAIN.has(driverCode(error)) ? messageInProgress(consumer, which, error) : error;
 
   return {
     name: 'postgres',
@@ -197,10 +178,25 @@ export function postgresDialect(names: TableNames, { schema, home = schema, ownS
     unionAll: (queries) => queries.map((query) => `(${query})`).join(' UNION ALL '),
 
     async insertConsumed(sql: Sql, consumer: string, messageId: string, patience: Patience): Promise<boolean> {
-      return (await insertConsumed(sql, consumer, [messageId], patience)).length === 1;
+      try {
+        const rows = (await statements.query(sql, recordConsumed(patience, 'SELECT $2::text AS id', 'COUNT(*)::int'), [consumer, messageId])) as { recorded: number }[];
+        return rows[0]?.recorded === 1;
+      } catch (error) {
+        throw toConsumeError(error, consumer, messageId);
+      }
     },
 
-    insertConsumedBatch: insertConsumed,
+    async insertConsumedBatch(sql: Sql, consumer: string, messageIds: readonly string[], patience: Patience): Promise<readonly string[]> {
+      try {
+        const rows = (await sql.query(
+          recordConsumed(patience, 'SELECT i.id FROM unnest($2::text[]) WITH ORDINALITY AS i(id, place) ORDER BY i.place', 'array_agg(message_id::text)'),
+          [consumer, messageIds],
+        )) as { recorded: readonly string[] | null }[];
+        return rows[0]?.recorded ?? [];
+      } catch (error) {
+        throw toConsumeError(error, consumer, `${messageIds[0]} or another of its batch`);
+      }
+    },
 
     async advanceSequence(sql: Sql, consumer: string, key: string, place: string): Promise<string> {
       const rows = (await sql.query(

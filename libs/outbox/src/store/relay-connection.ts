@@ -17,6 +17,7 @@ export class RelayConnection implements Connection {
   private readonly listeners: ((cause: Error) => void)[] = [];
   private lost: Error | undefined;
   private active = false;
+  private waker: NodeJS.Timeout | undefined;
   /** Ends the waiting for each statement that is not answered: a driver may never say that it will not be. */
   private readonly unanswered = new Set<(cause: Error) => void>();
 
@@ -81,7 +82,14 @@ export class RelayConnection implements Connection {
     else this.listeners.push(listener);
   }
 
+  keepAwake(): void {
+    this.waker ??= setInterval(() => {
+      if (this.unanswered.size === 0) void this.query('SELECT 1').catch(() => undefined);
+    }, this.timeoutMs / 3).unref();
+  }
+
   async close(): Promise<void> {
+    clearInterval(this.waker);
     this.listeners.length = 0;
     if (!this.lost && !this.active && this.unanswered.size === 0) {
       this.lost = new Error('The connection is closed.');
@@ -123,6 +131,7 @@ export class RelayConnection implements Connection {
     if (this.lost) return;
     this.lost = cause;
     this.active = false;
+    clearInterval(this.waker);
     this.dialect.abandon(this.driverConnection);
     for (const fail of this.unanswered) fail(cause);
     for (const listener of this.listeners.splice(0)) listener(cause);

@@ -34,6 +34,10 @@ export class SerialConnection implements Connection {
     // It lives as long as the app.
   }
 
+  keepAwake(): void {
+    // Nobody would end it.
+  }
+
   async close(): Promise<void> {
     await this.queryRunner.release().catch(() => undefined);
   }
