@@ -34,6 +34,7 @@ export default defineConfig({
           globalSetup: ['test/setup/services.ts'],
           // Each file has databases, topics and servers of its own.
           maxWorkers: 2,
+          sequence: { groupOrder: 1 },
           // Real servers on a busy machine: what fails twice in a row is no accident. At home every failure counts.
           retry: process.env.CI ? 1 : 0,
           testTimeout: 60_000,
