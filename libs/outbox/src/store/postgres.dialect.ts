@@ -15,8 +15,8 @@ import { PreparedStatements } from './postgres-prepared';
 import { createTables } from './postgres-tables';
 import type { TableNames } from './tables';
 
-/** How long a copy of a message waits for another, in terms of lock_timeout. As long as InnoDB waits by default. */
-const WAIT = `'50s'`;
+/** How long a copy of a message waits for another, in terms of lock_timeout: as the session has it, or as InnoDB does by default. */
+const WAIT = `CASE current_setting('lock_timeout') WHEN '0' THEN '50s' ELSE current_setting('lock_timeout') END`;
 const FAIL_AFTER = `'10ms'`;
 /** Lock timeout, deadlock, and at higher isolation levels: the other copy has been faster. */
 const WAITED_IN_VAIN: ReadonlySet<unknown> = new Set(['55P03', '40P01', '40001']);
@@ -55,19 +55,40 @@ export function postgresDialect(names: TableNames, { schema, home = schema, ownS
   const statements = new PreparedStatements(ownSessions);
   const insert = new PostgresInsert(tables, slotOf(identity, 'bucket', 2 ** 31), statements);
 
-  const limits: Readonly<Record<Patience, string>> = {
-    wait: `CASE current_setting('lock_timeout') WHEN '0' THEN ${WAIT} ELSE current_setting('lock_timeout') END`,
-    fail: FAIL_AFTER,
-  };
   /** PostgreSQL waits for a lock without end. The limit is for this statement only, in one round trip. */
-  const recordConsumed = (patience: Patience, ids: string, answer: string): string =>
-    `WITH patience AS MATERIALIZED (SELECT current_setting('lock_timeout') AS own, set_config('lock_timeout', ${limits[patience]}, true)), recorded AS (
+  const recordConsumed = (limit: string, ids: string, answer: string): string =>
+    `WITH patience AS MATERIALIZED (SELECT current_setting('lock_timeout') AS own, set_config('lock_timeout', ${limit}, true)), recorded AS (
        INSERT INTO ${tables.consumed} (consumer, message_id, consumed_at) SELECT $1::text, ids.id, ${NOW} FROM patience, (${ids}) ids
        ON CONFLICT DO NOTHING RETURNING message_id
      )
      SELECT (SELECT ${answer} FROM recorded) AS recorded, set_config('lock_timeout', own, true) FROM patience`;
+  const recordOne = (limit: string): string => recordConsumed(limit, 'SELECT $2::text AS id', 'COUNT(*)::int');
+  const recordMany = (limit: string): string =>
+    recordConsumed(limit, 'SELECT i.id FROM unnest($2::text[]) WITH ORDINALITY AS i(id, place) ORDER BY i.place', 'array_agg(message_id::text)');
+  const records: Readonly<Record<Patience, { readonly one: string; readonly many: string }>> = {
+    wait: { one: recordOne(WAIT), many: recordMany(WAIT) },
+    fail: { one: recordOne(FAIL_AFTER), many: recordMany(FAIL_AFTER) },
+  };
   const toConsumeError = (error: unknown, consumer: string, which: string): unknown =>
     WAITED_IN_VAIN.has(driverCode(error)) ? messageInProgress(consumer, which, error) : error;
+
+  // OFFSET 0 keeps the planner from testing the lock on lanes that have nothing to send.
+  const lockLanes =
+    `SELECT c.lane FROM (
+       SELECT l.lane FROM ${tables.lane} l WHERE l.lane >= $1::int AND l.lane < $2::int
+       AND ${laneHasWork({ tables, now: STATEMENT_NOW })} ORDER BY l.lane OFFSET 0
+     ) c WHERE pg_try_advisory_xact_lock(${laneSpace}, c.lane) LIMIT $3::int`;
+  const readHeads =
+    `SELECT p.lane, p.id::text AS id, p.bytes, '' AS topic, '' AS message_key, -1 AS due
+     FROM unnest($1::int[]) l(lane) CROSS JOIN LATERAL (
+       SELECT p.lane, p.id, p.bytes FROM ${tables.pending} p WHERE p.lane = l.lane ORDER BY p.lane, p.id LIMIT $2::int
+     ) p
+     UNION ALL
+     SELECT h.lane, '', 0, h.topic, h.message_key, CASE WHEN h.retry_at <= ${STATEMENT_NOW} THEN 1 ELSE 0 END
+     FROM unnest($1::int[]) l(lane) CROSS JOIN LATERAL (
+       SELECT h.lane, h.topic, h.message_key, h.retry_at FROM ${tables.hold} h WHERE h.lane = l.lane
+       ORDER BY h.lane, h.retry_at LIMIT $3::int
+     ) h`;
 
   return {
     name: 'postgres',
@@ -91,33 +112,12 @@ export function postgresDialect(names: TableNames, { schema, home = schema, ownS
     insertMessages: (sql, messages, buckets) => insert.insert(sql, messages, buckets),
 
     async lockLanes(sql: Sql, first: number, end: number, limit: number): Promise<readonly number[]> {
-      // OFFSET 0 keeps the planner from testing the lock on lanes that have nothing to send.
-      const rows = (await statements.query(
-        sql,
-        `SELECT c.lane FROM (
-           SELECT l.lane FROM ${tables.lane} l WHERE l.lane >= $1::int AND l.lane < $2::int
-           AND ${laneHasWork({ tables, now: STATEMENT_NOW })} ORDER BY l.lane OFFSET 0
-         ) c WHERE pg_try_advisory_xact_lock(${laneSpace}, c.lane) LIMIT $3::int`,
-        [first, end, limit],
-      )) as { lane: number }[];
+      const rows = (await statements.query(sql, lockLanes, [first, end, limit])) as { lane: number }[];
       return rows.map((row) => Number(row.lane));
     },
 
     async readHeads(sql: Sql, lanes: readonly number[], { pending, holds }: HeadLimits): Promise<readonly LaneHead[]> {
-      return (await statements.query(
-        sql,
-        `SELECT p.lane, p.id::text AS id, p.bytes, '' AS topic, '' AS message_key, -1 AS due
-         FROM unnest($1::int[]) l(lane) CROSS JOIN LATERAL (
-           SELECT p.lane, p.id, p.bytes FROM ${tables.pending} p WHERE p.lane = l.lane ORDER BY p.lane, p.id LIMIT $2::int
-         ) p
-         UNION ALL
-         SELECT h.lane, '', 0, h.topic, h.message_key, CASE WHEN h.retry_at <= ${STATEMENT_NOW} THEN 1 ELSE 0 END
-         FROM unnest($1::int[]) l(lane) CROSS JOIN LATERAL (
-           SELECT h.lane, h.topic, h.message_key, h.retry_at FROM ${tables.hold} h WHERE h.lane = l.lane
-           ORDER BY h.lane, h.retry_at LIMIT $3::int
-         ) h`,
-        [lanes, pending, holds],
-      )) as LaneHead[];
+      return (await statements.query(sql, readHeads, [lanes, pending, holds])) as LaneHead[];
     },
 
     async waitForLanes(sql: Sql, lanes: readonly number[]): Promise<void> {
@@ -179,7 +179,7 @@ export function postgresDialect(names: TableNames, { schema, home = schema, ownS
 
     async insertConsumed(sql: Sql, consumer: string, messageId: string, patience: Patience): Promise<boolean> {
       try {
-        const rows = (await statements.query(sql, recordConsumed(patience, 'SELECT $2::text AS id', 'COUNT(*)::int'), [consumer, messageId])) as { recorded: number }[];
+        const rows = (await statements.query(sql, records[patience].one, [consumer, messageId])) as { recorded: number }[];
         return rows[0]?.recorded === 1;
       } catch (error) {
         throw toConsumeError(error, consumer, messageId);
@@ -188,10 +188,7 @@ export function postgresDialect(names: TableNames, { schema, home = schema, ownS
 
     async insertConsumedBatch(sql: Sql, consumer: string, messageIds: readonly string[], patience: Patience): Promise<readonly string[]> {
       try {
-        const rows = (await sql.query(
-          recordConsumed(patience, 'SELECT i.id FROM unnest($2::text[]) WITH ORDINALITY AS i(id, place) ORDER BY i.place', 'array_agg(message_id::text)'),
-          [consumer, messageIds],
-        )) as { recorded: readonly string[] | null }[];
+        const rows = (await sql.query(records[patience].many, [consumer, messageIds])) as { recorded: readonly string[] | null }[];
         return rows[0]?.recorded ?? [];
       } catch (error) {
         throw toConsumeError(error, consumer, `${messageIds[0]} or another of its batch`);
