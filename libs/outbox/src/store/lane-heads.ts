@@ -1,4 +1,4 @@
-import type { Dialect } from './dialect';
+import type { Dialect, Sql } from './dialect';
 
 /** A row of what stands first in a lane. */
 export interface LaneHead {
@@ -19,12 +19,13 @@ export interface HeadLimits {
 
 type Parts = Pick<Dialect, 'tables' | 'idText' | 'laneIs' | 'unionAll' | 'now'>;
 
-/** A query for the heads of lanes, lane by lane: messages by their ids, holds by their times. */
-export function headsByUnion(dialect: Parts, lanes: readonly number[], { pending, holds }: HeadLimits): string {
-  return dialect.unionAll([
+/** Reads the heads of lanes with a branch for each: messages by their ids, holds by their times. */
+export async function headsByUnion(sql: Sql, dialect: Parts, lanes: readonly number[], { pending, holds }: HeadLimits): Promise<readonly LaneHead[]> {
+  const query = dialect.unionAll([
     ...lanes.map((lane) => pendingOf(dialect, lane, pending)),
     ...lanes.map((lane) => holdsOf(dialect, lane, holds)),
   ]);
+  return (await sql.query(query)) as LaneHead[];
 }
 
 /** A query for pending messages of a lane. */

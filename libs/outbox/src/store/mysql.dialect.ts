@@ -75,8 +75,8 @@ export function mysqlDialect(
       return locked;
     },
 
-    async readHeads(sql: Sql, lanes: readonly number[], limits: HeadLimits): Promise<readonly LaneHead[]> {
-      return (await sql.query(headsByUnion(this, lanes, limits))) as LaneHead[];
+    readHeads(sql: Sql, lanes: readonly number[], limits: HeadLimits): Promise<readonly LaneHead[]> {
+      return headsByUnion(sql, this, lanes, limits);
     },
 
     async waitForLanes(sql: Sql, lanes: readonly number[]): Promise<void> {

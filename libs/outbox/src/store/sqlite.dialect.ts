@@ -58,8 +58,8 @@ export function sqliteDialect(names: TableNames): Dialect {
       // A claim has them by the store's turn.
     },
 
-    async readHeads(sql: Sql, lanes: readonly number[], limits: HeadLimits): Promise<readonly LaneHead[]> {
-      return (await sql.query(headsByUnion(this, lanes, limits))) as LaneHead[];
+    readHeads(sql: Sql, lanes: readonly number[], limits: HeadLimits): Promise<readonly LaneHead[]> {
+      return headsByUnion(sql, this, lanes, limits);
     },
 
     async unlockLanes(): Promise<void> {

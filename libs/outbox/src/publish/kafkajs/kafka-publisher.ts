@@ -4,10 +4,10 @@ import type { PublisherFactory } from '../publisher';
 import { ClientLog } from './client-log';
 import { explain } from './explain';
 import { quietIdleQueues } from './idle-queue';
+import { makeEncoderLean } from './lean-encoder';
 import { assertCodec, type KafkaPublisherOptions, resolveKafkaOptions } from './options';
 import { KafkaJsSession } from './session';
 import { KafkaJsTopicAdmin } from './topic-admin';
-import { makeEncoderLean } from './lean-encoder';
 
 /**
  * Publishes through kafkajs, each relay worker with a producer of its own.
