@@ -3,6 +3,7 @@ import { Outbox, TransactionRunner } from 'nestjs-transactional-outbox';
 import { DataSource } from 'typeorm';
 import { fill, openWriter } from './app.js';
 import type { Bench } from './arguments.js';
+import { withBusyCores } from './busy.js';
 import { eventClass, makeEvent } from './event.js';
 import { LockWaits } from './lock-waits.js';
 import { withTopic } from './raw-client.js';
@@ -16,7 +17,7 @@ const POOL_SIZE = 20;
 
 /**
  * What business transactions of two rows and one event notice of a relay that drains and a cleaner that purges, both at
- * full speed.
+ * full speed; and what they notice of nothing but busy cores.
  */
 export const benchInterference: Bench = (options) =>
   withServers(options, 'with Kafka', async ({ database, brokers, surroundings }) =>
@@ -64,11 +65,15 @@ export const benchInterference: Bench = (options) =>
           await Promise.all([relay.drain(messages), relay.purge()]);
           await relay.stop();
         });
-        const alone = await during(() => sleep(loaded.seconds * 1000));
+        const quiet = (): Promise<unknown> => sleep(loaded.seconds * 1000);
+        const alone = await during(quiet);
+        const busy = await withBusyCores(() => during(quiet));
         return {
           p99Ratio: loaded.p99 / alone.p99,
+          busyRatio: busy.p99 / alone.p99,
           p99: loaded.p99,
           p99Alone: alone.p99,
+          p99Busy: busy.p99,
           lockWaits: loaded.waits,
           lockWaitsAlone: alone.waits,
           secondsOfRun: loaded.seconds,

@@ -3,10 +3,11 @@ import { NestFactory } from '@nestjs/core';
 import { OutboxAdmin, Relay } from 'nestjs-transactional-outbox';
 import { BenchModule, publisherOf } from './app.js';
 import type { RelayConfig, RelayReport, RelayTask } from './relay-process.js';
+import { median } from './statistics.js';
 
 /** A relay in a process of its own, which begins and ends when it is told. */
-const { database, brokers, client, relay: relayOptions } = JSON.parse(process.env['BENCH_RELAY'] ?? '{}') as RelayConfig;
-const module = BenchModule.of(database, { publisher: publisherOf(client, brokers), relay: { ...relayOptions, enabled: false }, retention: false }, 2);
+const { database, brokers, client, relay: relayOptions, retention = false } = JSON.parse(process.env['BENCH_RELAY'] ?? '{}') as RelayConfig;
+const module = BenchModule.of(database, { publisher: publisherOf(client, brokers), relay: { ...relayOptions, enabled: false }, retention }, 2);
 const app = await NestFactory.createApplicationContext(module, { logger: ['error', 'warn'] });
 const relay = app.get(Relay);
 let polling: NodeJS.Timeout | undefined;
@@ -14,6 +15,9 @@ let polling: NodeJS.Timeout | undefined;
 let begun: number | undefined;
 let left = 0;
 let claims: number[] = [];
+/** Bytes of the process, looked at every second: it comes and goes with the garbage collector. */
+let memory: number[] = [];
+setInterval(() => memory.push(process.memoryUsage.rss()), 1000).unref();
 /** Milliseconds of all batches, and the processor's. */
 let stages = { claim: 0, publish: 0, settle: 0 };
 let batches = 0;
@@ -70,8 +74,9 @@ async function perform(task: RelayTask): Promise<void> {
       report({ type: 'stopped' });
       return;
     case 'look':
-      report({ type: 'seen', claims, rss: process.memoryUsage.rss() });
+      report({ type: 'seen', claims, rss: median([...memory, process.memoryUsage.rss()]), heap: heapInUse() });
       claims = [];
+      memory = [];
       return;
     case 'purge':
       await app.get(OutboxAdmin).purge({ by: 'bench', reason: 'interference' }, { sent: 0, consumed: false, failures: false });
@@ -81,6 +86,12 @@ async function perform(task: RelayTask): Promise<void> {
       await app.close();
       process.disconnect();
   }
+}
+
+/** What is left when the garbage is gone. */
+function heapInUse(): number {
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed;
 }
 
 function report(message: RelayReport): void {

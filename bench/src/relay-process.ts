@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { RelayOptions } from 'nestjs-transactional-outbox';
+import type { RelayOptions, RetentionOptions } from 'nestjs-transactional-outbox';
 import type { DataSourceOptions } from 'typeorm';
 import type { ClientName } from './arguments.js';
 
@@ -10,6 +10,8 @@ export interface RelayConfig {
   readonly brokers: readonly string[];
   readonly client: ClientName;
   readonly relay: Pick<RelayOptions, 'settle'>;
+  /** Default: nothing leaves the log unless it is purged. */
+  readonly retention?: RetentionOptions;
 }
 
 export type RelayTask =
@@ -34,7 +36,7 @@ export type RelayReport =
   | ({ readonly type: 'drained' } & Drained)
   | { readonly type: 'stopped' }
   | { readonly type: 'purged' }
-  | { readonly type: 'seen'; readonly claims: readonly number[]; readonly rss: number };
+  | { readonly type: 'seen'; readonly claims: readonly number[]; readonly rss: number; readonly heap: number };
 
 type Report<T extends RelayReport['type']> = Extract<RelayReport, { type: T }>;
 
@@ -45,6 +47,8 @@ export class RelayProcess {
   static async open(config: RelayConfig): Promise<RelayProcess> {
     const child = fork(fileURLToPath(new URL('./relay-child.js', import.meta.url)), {
       env: { ...process.env, BENCH_RELAY: JSON.stringify(config) },
+      // To see what memory is in use without the garbage.
+      execArgv: ['--expose-gc'],
       // What it logs must not come between the lines of the result.
       stdio: ['ignore', 2, 2, 'ipc'],
     });
@@ -78,7 +82,7 @@ export class RelayProcess {
     await purged;
   }
 
-  /** How long each claim took since the last look, in ms, and the memory of the process, in bytes. */
+  /** Since the last look: how long each claim took, in ms, and the median of the process's memory; and what it has in use now, in bytes. */
   async look(): Promise<Report<'seen'>> {
     const seen = this.expect('seen');
     this.tell({ type: 'look' });

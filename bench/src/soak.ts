@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Outbox, TransactionRunner } from 'nestjs-transactional-outbox';
 import { DataSource } from 'typeorm';
-import { fill, openWriter } from './app.js';
+import { openWriter } from './app.js';
 import type { Bench } from './arguments.js';
 import { eventClass, makeEvent } from './event.js';
 import { withTopic } from './raw-client.js';
@@ -10,17 +10,21 @@ import { withServers } from './servers.js';
 import { median, rate, round } from './statistics.js';
 import { atSteadyRate } from './steady.js';
 
-/** Part of the drain rate at which events are written. */
+/** Part of the rate that relay and writers reach together, at which events are written. */
 const SHARE = 0.7;
 /** Events of a transaction: writers that emit one each would not keep up with the relay. */
 const EVENTS = 20;
-/** Length of the stretches that are compared, in seconds, where there is time. */
+/** Length of the stretches that are compared, and of the warm-up before them, in seconds, where there is time. */
 const STRETCH = 60;
-const POOL_SIZE = 20;
+/** Transactions at once, at most. */
+const WRITERS = 8;
+/** What is sent leaves the log after so many milliseconds, at a pass of the cleaner that comes as often. */
+const KEPT = 10_000;
 
 /**
- * Whether claims and memory stay what they are while events come at 70 % of the drain rate, with sweeper and cleaner at
- * work, and, when asked for, a transaction left open elsewhere in the middle. The first stretch against the last.
+ * Whether claims and memory stay what they are while events come at 70 % of the rate that writers and relay reach together
+ * on this machine, with sweeper and cleaner at work, and, when asked for, a transaction left open elsewhere in the middle.
+ * The first stretch after the warm-up against the last.
  */
 export const benchSoak: Bench = (options) =>
   withServers(options, 'with Kafka', async ({ database, brokers, surroundings }) =>
@@ -29,54 +33,72 @@ export const benchSoak: Bench = (options) =>
       const stretch = Math.min(STRETCH, seconds / 2);
       const sample = options.size ?? (options.smoke ? 200 : 50_000);
       const type = eventClass(topic);
-      const app = await openWriter(database, {}, POOL_SIZE);
+      const app = await openWriter(database, {}, WRITERS + 2);
       const sql = app.get(DataSource);
       const transactions = app.get(TransactionRunner);
       const outbox = app.get(Outbox);
-      const relay = await RelayProcess.open({ database, brokers, client: options.client, relay: { settle: options.settle } });
-      const end = new AbortController();
-      const emit = async (n: number): Promise<void> => {
-        const events = Array.from({ length: EVENTS }, (_, index) => makeEvent(type, n * EVENTS + index));
+      const relay = await RelayProcess.open({
+        database,
+        brokers,
+        client: options.client,
+        relay: { settle: options.settle },
+        retention: { sent: KEPT, interval: KEPT },
+      });
+      let written = 0;
+      const emit = async (): Promise<void> => {
+        const events = Array.from({ length: EVENTS }, () => makeEvent(type, written++));
         await transactions.run(async () => outbox.emit(events));
       };
-      const purge = async (): Promise<void> => {
-        for (; !end.signal.aborted; await sleep(1000)) await relay.purge();
+      const rowsOf = async (table: string): Promise<number> => {
+        const [{ rows }] = (await sql.query(`SELECT COUNT(*) AS "rows" FROM ${table}`)) as [{ rows: string }];
+        return Number(rows);
       };
+      let over = false;
       try {
-        await fill(app, type, sample);
-        const drainPerSecond = rate(sample, (await relay.drain(sample)).milliseconds);
-        const eventsPerSecond = options.rate ?? Math.max(EVENTS, drainPerSecond * SHARE);
-        await relay.look();
-        const writing = atSteadyRate(eventsPerSecond / EVENTS, () => !end.signal.aborted, emit);
-        const purging = purge();
-        const opened = options.openTransaction > 0 ? leaveOpen(sql, (seconds * 1000) / 2, options.openTransaction * 1000) : undefined;
+        const draining = relay.drain(sample);
+        await atSteadyRate(Number.POSITIVE_INFINITY, () => written < sample, emit, WRITERS);
+        const carriedPerSecond = rate(sample, (await draining).milliseconds);
+        const eventsPerSecond = options.rate ?? Math.max(EVENTS, carriedPerSecond * SHARE);
+        const writing = atSteadyRate(eventsPerSecond / EVENTS, () => !over, emit, WRITERS);
+        const during = async (milliseconds: number) => {
+          await relay.look();
+          const before = written;
+          await sleep(milliseconds);
+          const { claims, rss, heap } = await relay.look();
+          return { claimMs: median(claims), rss, heap, writtenPerSecond: rate(written - before, milliseconds) };
+        };
         await sleep(stretch * 1000);
-        const first = await relay.look();
-        await sleep((seconds - 2 * stretch) * 1000);
-        await relay.look();
-        await sleep(stretch * 1000);
-        const last = await relay.look();
-        const [{ left }] = (await sql.query('SELECT COUNT(*) AS "left" FROM outbox_pending')) as [{ left: string }];
-        end.abort();
-        await Promise.all([writing, purging, opened]);
+        const first = await during(stretch * 1000);
+        const between = (seconds - 2 * stretch) * 1000;
+        await Promise.all([during(between), leaveOpen(sql, between / 2, options.openTransaction * 1000)]);
+        const last = await during(stretch * 1000);
+        const [pendingLast, logLast] = [await rowsOf('outbox_pending'), await rowsOf('outbox_message')];
+        over = true;
+        await writing;
         await relay.stop();
         return {
           ...round({
-            claimMsFirst: median(first.claims),
-            claimMsLast: median(last.claims),
-            claimRatio: median(last.claims) / median(first.claims),
+            claimMsFirst: first.claimMs,
+            claimMsLast: last.claimMs,
+            claimRatio: last.claimMs / first.claimMs,
             rssFirst: first.rss,
             rssLast: last.rss,
             rssRatio: last.rss / first.rss,
-            drainPerSecond,
+            heapFirst: first.heap,
+            heapLast: last.heap,
+            carriedPerSecond,
             eventsPerSecond,
-            pendingLast: Number(left),
+            writtenPerSecondFirst: first.writtenPerSecond,
+            writtenPerSecondLast: last.writtenPerSecond,
+            pendingLast,
+            logLast,
           }),
           secondsOfRun: seconds,
+          secondsOpen: options.openTransaction,
           ...surroundings,
         };
       } finally {
-        end.abort();
+        over = true;
         await relay.end();
         await app.close();
       }
@@ -85,7 +107,8 @@ export const benchSoak: Bench = (options) =>
 
 /** A transaction that has read something and then does nothing, as a forgotten session would. */
 async function leaveOpen(sql: DataSource, afterMs: number, forMs: number): Promise<void> {
-  await sleep(afterMs);
+  if (forMs === 0) return;
+  await sleep(Math.max(0, afterMs - forMs / 2));
   await sql.transaction('REPEATABLE READ', async (manager) => {
     await manager.query('SELECT COUNT(*) FROM outbox_lane');
     await sleep(forMs);

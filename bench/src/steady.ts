@@ -2,19 +2,29 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * Begins work so many times a second as long as it shall go on, whatever the earlier pieces of it are doing, and resolves
- * when all is done. Rejects with the first failure.
+ * when all is done. Where it shall not be more than so many pieces at once, it falls behind its rate instead. Resolves to
+ * the number of pieces; rejects with the first failure.
  */
-export async function atSteadyRate(perSecond: number, goesOn: (n: number) => boolean, work: (n: number) => Promise<void>): Promise<void> {
+export async function atSteadyRate(
+  perSecond: number,
+  goesOn: (n: number) => boolean,
+  work: (n: number) => Promise<void>,
+  atOnce = Number.POSITIVE_INFINITY,
+): Promise<number> {
   const begun = performance.now();
   const running = new Set<Promise<void>>();
   const failures: unknown[] = [];
-  for (let n = 0; goesOn(n) && failures.length === 0; n++) {
+  let n = 0;
+  for (; goesOn(n) && failures.length === 0; n++) {
+    while (running.size >= atOnce) await Promise.race(running);
     const wait = begun + (n * 1000) / perSecond - performance.now();
     if (wait > 0) await sleep(wait);
-    const piece = work(n).catch((error: unknown) => void failures.push(error));
+    const piece = work(n)
+      .catch((error: unknown) => void failures.push(error))
+      .finally(() => running.delete(piece));
     running.add(piece);
-    void piece.finally(() => running.delete(piece));
   }
   await Promise.all(running);
   if (failures.length > 0) throw failures[0];
+  return n;
 }
