@@ -19,13 +19,21 @@ export interface BenchOptions {
   readonly seconds: number | undefined;
   /** Events or inserts per second, for benches that work at a steady rate. */
   readonly rate: number | undefined;
-  /** Seconds for which a transaction is left open elsewhere. Only for soak. */
+  /** Seconds for which a transaction is left open elsewhere. */
   readonly openTransaction: number;
+  /** Processes that relay. */
+  readonly relays: number;
+  /** Workers of each of them, and lanes of the outbox; default: the library's. */
+  readonly workers: number | undefined;
+  readonly lanes: number | undefined;
   /** One short run on shared servers, of which the figures say nothing. */
   readonly smoke: boolean;
   /** Nothing on standard output but the result. */
   readonly json: boolean;
 }
+
+/** Options that only one bench knows. */
+const ONLY_FOR = { 'open-transaction': 'soak', relays: 'drain', workers: 'drain', lanes: 'drain' } as const;
 
 export type Bench = (options: BenchOptions) => Promise<Record<string, unknown>>;
 
@@ -36,6 +44,7 @@ export function usage(benches: readonly string[]): string {
     `  --client ${CLIENTS.join('|')}     default kafkajs`,
     '  --settle mark|delete             default mark',
     '  --size <messages> --seconds <of a run> --rate <per second> --runs <measured runs, default 3>',
+    '  --relays <processes, default 1> --workers <of each> --lanes <of the outbox>     drain: how it scales',
     '  --open-transaction <seconds>     soak: leaves a transaction open elsewhere for so long',
     '  --json                           nothing on standard output but the result',
     '  --smoke                          one short run on shared servers; its figures say nothing',
@@ -55,6 +64,9 @@ export function readArguments(args: readonly string[], benches: readonly string[
       size: { type: 'string' },
       seconds: { type: 'string' },
       rate: { type: 'string' },
+      relays: { type: 'string' },
+      workers: { type: 'string' },
+      lanes: { type: 'string' },
       'open-transaction': { type: 'string' },
       smoke: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
@@ -62,8 +74,12 @@ export function readArguments(args: readonly string[], benches: readonly string[
   });
   const [name, ...others] = positionals;
   if (others.length > 0) throw new Error(`One bench at a time, not also ${others.join(', ')}.`);
+  const bench = oneOf('bench', name, benches);
+  for (const [option, only] of Object.entries(ONLY_FOR)) {
+    if (only !== bench && values[option as keyof typeof ONLY_FOR] !== undefined) throw new Error(`--${option} is for ${only}, not for ${bench}.`);
+  }
   return {
-    name: oneOf('bench', name, benches),
+    name: bench,
     options: {
       db: oneOf('--db', values.db, DATABASES),
       client: oneOf('--client', values.client, CLIENTS),
@@ -73,6 +89,9 @@ export function readArguments(args: readonly string[], benches: readonly string[
       seconds: wholeNumber('--seconds', values.seconds),
       rate: wholeNumber('--rate', values.rate),
       openTransaction: wholeNumber('--open-transaction', values['open-transaction']) ?? 0,
+      relays: wholeNumber('--relays', values.relays) ?? 1,
+      workers: wholeNumber('--workers', values.workers),
+      lanes: wholeNumber('--lanes', values.lanes),
       smoke: values.smoke,
       json: values.json,
     },

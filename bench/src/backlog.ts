@@ -1,5 +1,6 @@
 import { fill, openWriter } from './app.js';
 import type { Bench } from './arguments.js';
+import { drainBy } from './drain-by.js';
 import { eventClass } from './event.js';
 import { withTopic } from './raw-client.js';
 import { RelayProcess } from './relay-process.js';
@@ -18,7 +19,7 @@ export const benchBacklog: Bench = (options) =>
       const writer = await openWriter(database);
       const relay = await RelayProcess.open({ database, brokers, client: options.client, relay: { settle: options.settle } });
       const drain = async (messages: number): Promise<number> => {
-        const { milliseconds } = await relay.drain(messages);
+        const { milliseconds } = await drainBy([relay], messages);
         await relay.stop();
         return rate(messages, milliseconds);
       };

@@ -4,6 +4,7 @@ import { DataSource } from 'typeorm';
 import { fill, openWriter } from './app.js';
 import type { Bench } from './arguments.js';
 import { withBusyCores } from './busy.js';
+import { drainBy } from './drain-by.js';
 import { eventClass, makeEvent } from './event.js';
 import { LockWaits } from './lock-waits.js';
 import { withTopic } from './raw-client.js';
@@ -57,12 +58,12 @@ export const benchInterference: Bench = (options) =>
       };
       const once = async (messages: number) => {
         await fill(app, type, messages);
-        await relay.drain(messages);
+        await drainBy([relay], messages);
         await untilSwept(sql);
         await relay.stop();
         await fill(app, type, messages);
         const loaded = await during(async () => {
-          await Promise.all([relay.drain(messages), relay.purge()]);
+          await Promise.all([drainBy([relay], messages), relay.purge()]);
           await relay.stop();
         });
         const quiet = (): Promise<unknown> => sleep(loaded.seconds * 1000);

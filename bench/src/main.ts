@@ -7,6 +7,7 @@ import { benchDrain } from './drain.js';
 import { benchEnqueue } from './enqueue.js';
 import { benchInterference } from './interference.js';
 import { benchLatency } from './latency.js';
+import { benchPartialIndex } from './partial-index.js';
 import { benchSoak } from './soak.js';
 
 /** Each bench measures a reference in the same run; its result is one JSON object. */
@@ -18,6 +19,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   interference: benchInterference,
   backlog: benchBacklog,
   soak: benchSoak,
+  'partial-index': benchPartialIndex,
 };
 
 function readOrExplain(): ReturnType<typeof readArguments> {

@@ -2,18 +2,20 @@ import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import { OutboxAdmin, Relay } from 'nestjs-transactional-outbox';
 import { BenchModule, publisherOf } from './app.js';
+import { now } from './clock.js';
 import type { RelayConfig, RelayReport, RelayTask } from './relay-process.js';
 import { median } from './statistics.js';
 
 /** A relay in a process of its own, which begins and ends when it is told. */
-const { database, brokers, client, relay: relayOptions, retention = false } = JSON.parse(process.env['BENCH_RELAY'] ?? '{}') as RelayConfig;
-const module = BenchModule.of(database, { publisher: publisherOf(client, brokers), relay: { ...relayOptions, enabled: false }, retention }, 2);
+const { database, brokers, client, lanes, relay: relayOptions, retention = false } = JSON.parse(process.env['BENCH_RELAY'] ?? '{}') as RelayConfig;
+const module = BenchModule.of(database, { publisher: publisherOf(client, brokers), ...(lanes === undefined ? {} : { lanes }), relay: { ...relayOptions, enabled: false }, retention }, 2);
 const app = await NestFactory.createApplicationContext(module, { logger: ['error', 'warn'] });
 const relay = app.get(Relay);
 let polling: NodeJS.Timeout | undefined;
-/** Of what was asked for: when it began, and how much is still to come. */
+/** Since the start: the first claim and the last settlement, by the shared clock, and whether somebody counts. */
 let begun: number | undefined;
-let left = 0;
+let ended = 0;
+let counting = false;
 let claims: number[] = [];
 /** Bytes of the process, looked at every second: it comes and goes with the garbage collector. */
 let memory: number[] = [];
@@ -25,7 +27,7 @@ let cpu = process.cpuUsage();
 
 relay.on('claimed', ({ durationMs }) => {
   if (begun === undefined) cpu = process.cpuUsage();
-  begun ??= performance.now() - durationMs;
+  begun ??= now() - durationMs;
   claims.push(durationMs);
   stages.claim += durationMs;
 });
@@ -35,22 +37,17 @@ relay.on('published', ({ durationMs }) => {
 relay.on('settled', ({ sent, durationMs }) => {
   stages.settle += durationMs;
   batches += 1;
-  if (left <= 0) return;
-  left -= sent.length;
-  if (left <= 0) report(drained(performance.now() - (begun ?? Number.NaN)));
+  ended = now();
+  if (counting && begun !== undefined) report({ type: 'settled', messages: sent.length, begun, at: ended });
 });
 
-function drained(milliseconds: number): RelayReport {
+/** A relay that got nothing to do has no stages. */
+function counted(): RelayReport {
   const { user, system } = process.cpuUsage(cpu);
   const { claim, publish, settle } = stages;
-  return {
-    type: 'drained',
-    milliseconds,
-    claimMs: claim / batches,
-    publishMs: publish / batches,
-    settleMs: settle / batches,
-    cores: (user + system) / 1000 / milliseconds,
-  };
+  const each = Math.max(batches, 1);
+  const milliseconds = begun === undefined ? Number.POSITIVE_INFINITY : ended - begun;
+  return { type: 'counted', claimMs: claim / each, publishMs: publish / each, settleMs: settle / each, cores: (user + system) / 1000 / milliseconds };
 }
 
 process.on('message', (task: RelayTask) => void perform(task));
@@ -63,7 +60,7 @@ async function perform(task: RelayTask): Promise<void> {
       begun = undefined;
       stages = { claim: 0, publish: 0, settle: 0 };
       batches = 0;
-      left = task.count;
+      counting = true;
       relay.start();
       // As the module does it for a relay that is enabled.
       polling = setInterval(() => relay.poll(), relay.options.pollInterval);
@@ -72,6 +69,10 @@ async function perform(task: RelayTask): Promise<void> {
       clearInterval(polling);
       await relay.stop();
       report({ type: 'stopped' });
+      return;
+    case 'count':
+      counting = false;
+      report(counted());
       return;
     case 'look':
       report({ type: 'seen', claims, rss: median([...memory, process.memoryUsage.rss()]), heap: heapInUse() });

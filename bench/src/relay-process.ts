@@ -9,31 +9,39 @@ export interface RelayConfig {
   readonly database: DataSourceOptions;
   readonly brokers: readonly string[];
   readonly client: ClientName;
-  readonly relay: Pick<RelayOptions, 'settle'>;
+  readonly lanes?: number | undefined;
+  readonly relay: Pick<RelayOptions, 'settle' | 'concurrency'>;
   /** Default: nothing leaves the log unless it is purged. */
   readonly retention?: RetentionOptions;
 }
 
 export type RelayTask =
-  | { readonly type: 'start'; readonly count: number }
+  | { readonly type: 'start' }
   | { readonly type: 'stop' }
+  | { readonly type: 'count' }
   | { readonly type: 'look' }
   | { readonly type: 'purge' }
   | { readonly type: 'end' };
 
-/** Milliseconds from the first claim to the last settlement, and, of a batch on average, in each stage. */
-export interface Drained {
-  readonly milliseconds: number;
+/** A batch that was settled, and when, by the clock that all processes share; and when its process began to claim. */
+export interface Settled {
+  readonly messages: number;
+  readonly begun: number;
+  readonly at: number;
+}
+
+/** Milliseconds of a batch on average in each stage, and the processor cores that the process used. */
+export interface Stages {
   readonly claimMs: number;
   readonly publishMs: number;
   readonly settleMs: number;
-  /** Processor cores that the relay's process used. */
   readonly cores: number;
 }
 
 export type RelayReport =
   | { readonly type: 'ready' }
-  | ({ readonly type: 'drained' } & Drained)
+  | ({ readonly type: 'settled' } & Settled)
+  | ({ readonly type: 'counted' } & Stages)
   | { readonly type: 'stopped' }
   | { readonly type: 'purged' }
   | { readonly type: 'seen'; readonly claims: readonly number[]; readonly rss: number; readonly heap: number };
@@ -57,16 +65,21 @@ export class RelayProcess {
     return relay;
   }
 
-  /** Relays until it is stopped. */
-  start(count = 0): void {
-    this.tell({ type: 'start', count });
+  /** Relays until it is stopped, and tells of each batch until it is asked for the count. Rejects when the process ends before. */
+  async start(onSettled: (settled: Settled) => void): Promise<Stages> {
+    const { child } = this;
+    const onMessage = (report: RelayReport): void => {
+      if (report.type === 'settled') onSettled(report);
+    };
+    const counted = this.expect('counted');
+    child.on('message', onMessage);
+    this.tell({ type: 'start' });
+    return counted.finally(() => child.off('message', onMessage));
   }
 
-  /** Relays so many messages. */
-  async drain(count: number): Promise<Drained> {
-    const drained = this.expect('drained');
-    this.start(count);
-    return drained;
+  /** Enough is settled: has `start` resolve. It goes on relaying. */
+  count(): void {
+    this.tell({ type: 'count' });
   }
 
   async stop(): Promise<void> {

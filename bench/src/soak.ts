@@ -3,6 +3,7 @@ import { Outbox, TransactionRunner } from 'nestjs-transactional-outbox';
 import { DataSource } from 'typeorm';
 import { openWriter } from './app.js';
 import type { Bench } from './arguments.js';
+import { drainBy } from './drain-by.js';
 import { eventClass, makeEvent } from './event.js';
 import { withTopic } from './raw-client.js';
 import { RelayProcess } from './relay-process.js';
@@ -55,7 +56,7 @@ export const benchSoak: Bench = (options) =>
       };
       let over = false;
       try {
-        const draining = relay.drain(sample);
+        const draining = drainBy([relay], sample);
         await atSteadyRate(Number.POSITIVE_INFINITY, () => written < sample, emit, WRITERS);
         const carriedPerSecond = rate(sample, (await draining).milliseconds);
         const eventsPerSecond = options.rate ?? Math.max(EVENTS, carriedPerSecond * SHARE);

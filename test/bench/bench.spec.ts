@@ -12,6 +12,7 @@ const FIGURES: readonly { readonly bench: string; readonly args: readonly string
   { bench: 'interference', args: ['--db', 'mysql'], figures: ['p99Ratio', 'lockWaits'] },
   { bench: 'backlog', args: ['--db', 'mariadb', '--settle', 'delete'], figures: ['ratio'] },
   { bench: 'soak', args: ['--db', 'postgres', '--open-transaction', '1'], figures: ['claimMsFirst', 'claimMsLast', 'rssFirst', 'rssLast'] },
+  { bench: 'partial-index', args: ['--db', 'postgres'], figures: ['tableClaimMs', 'indexClaimMs', 'tableClaimMsOpen', 'indexClaimMsOpen', 'writesRatio'] },
   { bench: 'enqueue', args: ['--db', 'mysql'], figures: ['addedMsAt1', 'ratioAt16', 'ratioAt64', 'strictAddedMsAt1', 'strictRatioAt16'] },
 ];
 
@@ -31,8 +32,15 @@ describe('the bench', () => {
     for (const figure of figures) expect(said[figure], figure).toSatisfy(Number.isFinite);
   });
 
+  it('drains with several processes, workers and lanes', async () => {
+    const { stdout } = await run('node', ['bench/dist/main.js', 'drain', '--db', 'mysql', '--relays', '2', '--workers', '1', '--lanes', '8', '--smoke', '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({ relays: 2, workers: 1, lanes: 8, perSecond: expect.any(Number) as unknown });
+  });
+
   it('says how it is called when it is called wrongly', async () => {
     const call = run('node', ['bench/dist/main.js', 'drain', '--db', 'oracle']);
     await expect(call).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('--db must be one of mysql, mariadb, postgres') as unknown });
+    const other = run('node', ['bench/dist/main.js', 'latency', '--relays', '2']);
+    await expect(other).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('--relays is for drain') as unknown });
   });
 });
