@@ -32,8 +32,8 @@ export interface BenchOptions {
   readonly json: boolean;
 }
 
-/** Options that only one bench knows. */
-const ONLY_FOR = { 'open-transaction': 'soak', relays: 'drain', workers: 'drain', lanes: 'drain' } as const;
+/** Options that only some benches know. */
+const ONLY_FOR = { 'open-transaction': ['soak'], relays: ['drain'], workers: ['drain', 'latency'], lanes: ['drain'] } as const;
 
 export type Bench = (options: BenchOptions) => Promise<Record<string, unknown>>;
 
@@ -44,7 +44,8 @@ export function usage(benches: readonly string[]): string {
     `  --client ${CLIENTS.join('|')}     default kafkajs`,
     '  --settle mark|delete             default mark',
     '  --size <messages> --seconds <of a run> --rate <per second> --runs <measured runs, default 3>',
-    '  --relays <processes, default 1> --workers <of each> --lanes <of the outbox>     drain: how it scales',
+    '  --workers <of a relay>           drain, latency: default the library\'s',
+    '  --relays <processes, default 1> --lanes <of the outbox>     drain: how it scales',
     '  --open-transaction <seconds>     soak: leaves a transaction open elsewhere for so long',
     '  --json                           nothing on standard output but the result',
     '  --smoke                          one short run on shared servers; its figures say nothing',
@@ -76,7 +77,8 @@ export function readArguments(args: readonly string[], benches: readonly string[
   if (others.length > 0) throw new Error(`One bench at a time, not also ${others.join(', ')}.`);
   const bench = oneOf('bench', name, benches);
   for (const [option, only] of Object.entries(ONLY_FOR)) {
-    if (only !== bench && values[option as keyof typeof ONLY_FOR] !== undefined) throw new Error(`--${option} is for ${only}, not for ${bench}.`);
+    if (values[option as keyof typeof ONLY_FOR] === undefined || only.some((known) => known === bench)) continue;
+    throw new Error(`--${option} is for ${only.join(' and ')}, not for ${bench}.`);
   }
   return {
     name: bench,
@@ -96,6 +98,11 @@ export function readArguments(args: readonly string[], benches: readonly string[
       json: values.json,
     },
   };
+}
+
+/** The relay's option, where it was given. */
+export function workersOf({ workers }: BenchOptions): { readonly concurrency?: number } {
+  return workers === undefined ? {} : { concurrency: workers };
 }
 
 function oneOf<T extends string>(what: string, value: string | undefined, choices: readonly T[]): T {

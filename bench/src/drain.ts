@@ -1,6 +1,6 @@
 import { DataSource } from 'typeorm';
 import { fill, openWriter } from './app.js';
-import type { Bench } from './arguments.js';
+import { type Bench, workersOf } from './arguments.js';
 import { drainBy } from './drain-by.js';
 import { eventClass } from './event.js';
 import { openRawClient, sendMany, withTopic } from './raw-client.js';
@@ -21,7 +21,7 @@ export const benchDrain: Bench = (options) =>
       const writer = await openWriter(database, lanes === undefined ? {} : { lanes });
       const sql = writer.get(DataSource);
       const raw = await openRawClient(client, brokers);
-      const config = { database, brokers, client, lanes, relay: { settle, ...(options.workers === undefined ? {} : { concurrency: options.workers }) } };
+      const config = { database, brokers, client, lanes, relay: { settle, ...workersOf(options) } };
       const relays = await Promise.all(Array.from({ length: options.relays }, () => RelayProcess.open(config)));
       const once = async (messages: number, textbookMessages: number) => {
         const rawPerSecond = rate(messages, await sendMany(raw, topic, messages));

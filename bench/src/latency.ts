@@ -1,7 +1,7 @@
 import { Outbox, TransactionRunner } from 'nestjs-transactional-outbox';
 import { DataSource } from 'typeorm';
 import { openWriter, publisherOf } from './app.js';
-import type { Bench } from './arguments.js';
+import { type Bench, workersOf } from './arguments.js';
 import { Arrivals } from './arrivals.js';
 import { now } from './clock.js';
 import { eventClass, makeEvent } from './event.js';
@@ -19,7 +19,7 @@ export const benchLatency: Bench = (options) =>
       const perSecond = options.rate ?? 100;
       const seconds = options.seconds ?? (options.smoke ? 1 : 30);
       const type = eventClass(topic);
-      const app = await openWriter(database, { publisher: publisherOf(options.client, brokers), relay: { settle: options.settle } });
+      const app = await openWriter(database, { publisher: publisherOf(options.client, brokers), relay: { settle: options.settle, ...workersOf(options) } });
       const sql = app.get(DataSource);
       const transactions = app.get(TransactionRunner);
       const outbox = app.get(Outbox);
