@@ -82,7 +82,7 @@ export const mutants = [
   ...of('store/read-heads.ts', STORE, [
     ['a held key is sent', "if (message.source !== 'key-hold' && isHeld('key-hold')) return 'key-hold';", ''],
     ['a topic that waits is sent', "if (message.source === 'pending' && isHeld('topic-hold')) return 'topic-hold';", ''],
-    ['holds beyond the first of a lane are not seen', 'for (const place of await readHolds(sql, dialect, unsure)) names.add(placeName(place));', 'void unsure; void readHolds;'],
+    ['holds beyond the first of a lane are not seen', 'for (const name of (await readHolds(sql, dialect, places)).keys()) names.add(name);', 'void places; void readHolds;'],
     ['only what is pending waits behind its key', "message.source !== 'key-hold' && isHeld", "message.source === 'pending' && isHeld"],
   ]),
   ...of('store/refs.ts', [...STORE, 'test/store/claim-reads.spec.ts'], [

@@ -1,29 +1,6 @@
 import type { Propagation } from 'nestjs-transactional-outbox';
+import { Random } from '../../chaos/src/random';
 import type { Program, SqlCommand, Step, Way } from './program';
-
-/** A small generator of numbers that are the same for the same seed (mulberry32). */
-export class Random {
-  constructor(private state: number) {}
-
-  next(): number {
-    this.state = (this.state + 0x6d2b79f5) | 0;
-    let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  }
-
-  below(limit: number): number {
-    return Math.floor(this.next() * limit);
-  }
-
-  chance(probability: number): boolean {
-    return this.next() < probability;
-  }
-
-  pick<T>(items: readonly T[]): T {
-    return items[this.below(items.length)] as T;
-  }
-}
 
 const WAYS: readonly Way[] = ['insert', 'save', 'builder', 'query'];
 const MODES: readonly Propagation[] = [
@@ -75,7 +52,7 @@ class Generator {
 
   steps(place: Place): readonly Step[] {
     const steps: Step[] = [];
-    const count = 1 + this.random.below(place.depth === 0 ? 3 : 4);
+    const count = this.random.int(1, place.depth === 0 ? 3 : 4);
     for (let i = 0; i < count && this.count < MAX_STEPS; i++) {
       this.count++;
       steps.push(this.step(place));
@@ -131,7 +108,7 @@ class Generator {
   }
 
   private parallel(deeper: Place): Step {
-    const count = 2 + this.random.below(2);
+    const count = this.random.int(2, 3);
     const connections = Math.floor(deeper.connections / count);
     return {
       kind: 'parallel',
@@ -145,7 +122,7 @@ class Generator {
 
   private leaf(place: Place): Step {
     const { random } = this;
-    const kind = random.below(20);
+    const kind = random.int(0, 19);
     if (kind < 9) return this.write();
     if (kind < 10) return { kind: 'row', id: this.ids++, way: random.pick(WAYS) };
     if (kind < 11) return { kind: 'emit', id: this.ids++ };
@@ -165,7 +142,7 @@ class Generator {
       if (random.chance(0.5) || !nests) return { kind: 'catch', body: this.steps(deeper) };
       return { kind: 'explicit', body: this.steps(deeper) };
     }
-    const kind = random.below(12);
+    const kind = random.int(0, 11);
     if (kind < 6) return this.write();
     if (kind < 7) return { kind: 'row', id: this.ids++, way: 'insert' };
     if (kind < 8) return { kind: 'emit', id: this.ids++ };
@@ -179,7 +156,7 @@ class Generator {
   }
 
   private pause(): Step {
-    return { kind: 'pause', ticks: this.random.chance(0.3) ? 'turn' : this.random.below(25) };
+    return { kind: 'pause', ticks: this.random.chance(0.3) ? 'turn' : this.random.int(0, 24) };
   }
 
   private duplicate(): Step {

@@ -1,4 +1,5 @@
 import { MessageInProgressError } from '../errors';
+import { driverCode } from './driver-code';
 
 export function messageInProgress(consumer: string, messageId: string, cause: unknown): MessageInProgressError {
   return new MessageInProgressError(`${consumer}: another copy of message ${messageId} is being handled.`, { cause });
@@ -13,9 +14,4 @@ const GAVE_WAY: ReadonlySet<unknown> = new Set(['ER_LOCK_DEADLOCK', 'ER_DUP_ENTR
 /** Whether trying again at once makes sense: the lock was not waited for in vain, there were several who waited. */
 export function gaveWay(error: unknown): boolean {
   return error instanceof MessageInProgressError && GAVE_WAY.has(driverCode(error.cause));
-}
-
-/** The code that the driver gave the error. */
-export function driverCode(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
 }

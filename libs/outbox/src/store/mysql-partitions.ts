@@ -1,12 +1,11 @@
 import type { Connection } from './connection';
 import type { Sql } from './dialect';
-import { driverCode } from './message-in-progress';
+import { driverCode, waitedInVain } from './driver-code';
 import type { LogPartition, Partitions } from './partitions';
 
 const REST = 'p_rest';
 /** Seconds that a lock of the log is waited for: writers queue behind who waits. Less is not to be had. */
 const PATIENCE = 1;
-const BUSY: ReadonlySet<unknown> = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_DEADLOCK']);
 
 /**
  * @param log the log's quoted name
@@ -58,7 +57,7 @@ export function mysqlPartitions(log: string, name: string): Partitions {
         return true;
       }),
 
-    isBusy: (error) => BUSY.has(driverCode(error)),
+    isBusy: waitedInVain,
   };
 }
 

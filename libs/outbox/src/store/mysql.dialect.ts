@@ -1,5 +1,6 @@
 import { type Dialect, laneHasWork, type Patience, quotedTables, type Sql } from './dialect';
-import { driverCode, messageInProgress } from './message-in-progress';
+import { driverCode, waitedInVain } from './driver-code';
+import { messageInProgress } from './message-in-progress';
 import { hasKey, isOneOf, type Key, KEY_COLUMNS, type KeyedTable, type Statement } from './key-deletes';
 import { type HeadLimits, headsByUnion, type LaneHead } from './lane-heads';
 import { INSERTS, type InsertWay } from './mysql-insert';
@@ -7,8 +8,6 @@ import { type KeyCollations, keyTypes } from './mysql-key-types';
 import { mysqlPartitions } from './mysql-partitions';
 import { collationOf, createTables } from './mysql-tables';
 import type { TableNames } from './tables';
-
-const WAITED_IN_VAIN: ReadonlySet<unknown> = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_DEADLOCK']);
 
 /** What servers differ in; by default as new ones are. */
 export interface MysqlCapabilities {
@@ -167,7 +166,7 @@ export function mysqlDialect(
       } catch (error) {
         // Not INSERT IGNORE: it would take other faults for a repeat. A duplicate undoes only its statement.
         if (driverCode(error) === 'ER_DUP_ENTRY') return false;
-        throw WAITED_IN_VAIN.has(driverCode(error)) ? messageInProgress(consumer, messageId, error) : error;
+        throw waitedInVain(error) ? messageInProgress(consumer, messageId, error) : error;
       }
     },
 
@@ -191,7 +190,7 @@ export function mysqlDialect(
         return fresh;
       } catch (error) {
         // A copy of one of them has been recorded since the look: a look in another transaction will see it.
-        const isOvertaken = driverCode(error) === 'ER_DUP_ENTRY' || WAITED_IN_VAIN.has(driverCode(error));
+        const isOvertaken = driverCode(error) === 'ER_DUP_ENTRY' || waitedInVain(error);
         throw isOvertaken ? messageInProgress(consumer, `${fresh[0]} or another of its batch`, error) : error;
       }
     },

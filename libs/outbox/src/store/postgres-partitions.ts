@@ -1,6 +1,6 @@
 import { type Connection, inTransaction } from './connection';
 import type { Sql } from './dialect';
-import { driverCode } from './message-in-progress';
+import { driverCode } from './driver-code';
 import type { LogPartition, Partitions } from './partitions';
 import type { TableNames } from './tables';
 

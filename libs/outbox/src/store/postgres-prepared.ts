@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { driverCode } from './message-in-progress';
+import { driverCode } from './driver-code';
 import type { Sql } from './dialect';
 
 /** PostgreSQL's invalid_sql_statement_name: what was prepared is not there any more. */

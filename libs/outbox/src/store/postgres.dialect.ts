@@ -1,5 +1,6 @@
 import { slotOf } from '../event/hash';
-import { driverCode, messageInProgress } from './message-in-progress';
+import { driverCode } from './driver-code';
+import { messageInProgress } from './message-in-progress';
 import {
   type Dialect,
   laneHasWork,

@@ -1,7 +1,7 @@
-import { groupBy } from '../event/group-by';
 import type { ClaimedMessage, ClaimLimits, Source } from './claim';
 import type { Dialect, Sql } from './dialect';
-import { type HoldPlace, holdKey, placeName, placeOf, TOPIC_HOLD_KEY } from './order-key';
+import { readHolds } from './hold';
+import { placeName, placeOf } from './order-key';
 import { readMessages } from './read-messages';
 import { readRefs, type Ref, type Refs } from './refs';
 
@@ -63,27 +63,7 @@ async function holdsOf(
 ): Promise<ReadonlySet<string>> {
   const names = new Set(holds.map(placeName));
   const unsure = messages.filter(({ lane }) => crowded.has(lane));
-  for (const place of await readHolds(sql, dialect, unsure)) names.add(placeName(place));
+  const places = unsure.flatMap((message) => [placeOf(message, 'topic-hold'), placeOf(message, 'key-hold')]);
+  for (const name of (await readHolds(sql, dialect, places)).keys()) names.add(name);
   return names;
-}
-
-async function readHolds(sql: Sql, dialect: Dialect, messages: readonly ClaimedMessage[]): Promise<readonly HoldPlace[]> {
-  if (messages.length === 0) return [];
-  const conditions: string[] = [];
-  const parameters: string[] = [];
-  for (const ofTopic of groupBy(messages, ({ lane, topic }) => `${lane} ${topic}`).values()) {
-    const [first] = ofTopic;
-    if (!first) continue;
-    const keys = new Set([TOPIC_HOLD_KEY, ...ofTopic.map(holdKey)]);
-    conditions.push(`(h.lane = ${first.lane} AND h.topic = ? AND h.message_key IN (${[...keys].map(() => '?').join(', ')}))`);
-    parameters.push(first.topic, ...keys);
-  }
-  const rows = (await sql.query(
-    dialect.bind(
-      `SELECT h.lane AS lane, h.topic AS topic, h.message_key AS message_key FROM ${dialect.tables.hold} h
-       WHERE ${conditions.join(' OR ')}`,
-    ),
-    parameters,
-  )) as { lane: number; topic: string; message_key: string }[];
-  return rows.map(({ lane, topic, message_key }) => ({ lane: Number(lane), topic, key: message_key }));
 }
