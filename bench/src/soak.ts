@@ -68,11 +68,14 @@ export const benchSoak: Bench = (options) =>
           const { claims, rss, heap } = await relay.look();
           return { claimMs: median(claims), rss, heap, writtenPerSecond: rate(written - before, milliseconds) };
         };
+        const stretches = Math.max(2, Math.floor(seconds / stretch));
         await sleep(stretch * 1000);
-        const first = await during(stretch * 1000);
-        const between = (seconds - 2 * stretch) * 1000;
-        await Promise.all([during(between), leaveOpen(sql, between / 2, options.openTransaction * 1000)]);
-        const last = await during(stretch * 1000);
+        const opened = leaveOpen(sql, (stretches * stretch * 1000) / 2, options.openTransaction * 1000);
+        const seen = [];
+        for (let n = 0; n < stretches; n++) seen.push(await during(stretch * 1000));
+        await opened;
+        const [first, last] = [seen[0], seen.at(-1)];
+        if (!first || !last) throw new Error('There is no first stretch.');
         const [pendingLast, logLast] = [await rowsOf('outbox_pending'), await rowsOf('outbox_message')];
         over = true;
         await writing;
@@ -94,7 +97,8 @@ export const benchSoak: Bench = (options) =>
             pendingLast,
             logLast,
           }),
-          secondsOfRun: seconds,
+          claimMs: seen.map(({ claimMs }) => Math.round(claimMs * 10) / 10),
+          secondsOfRun: stretches * stretch,
           secondsOpen: options.openTransaction,
           ...surroundings,
         };
