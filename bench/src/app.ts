@@ -29,7 +29,7 @@ export function openWriter(
   poolSize = 10,
 ): Promise<INestApplicationContext> {
   const all = { publisher: new InMemoryBroker().publisher(), relay: { enabled: false }, retention: false, ...options } as const;
-  return NestFactory.createApplicationContext(BenchModule.of(database, all, poolSize), { logger: ['error'] });
+  return NestFactory.createApplicationContext(BenchModule.of(database, all, poolSize), { logger: ['error'], abortOnError: false });
 }
 
 export function publisherOf(client: ClientName, brokers: readonly string[]): PublisherFactory {

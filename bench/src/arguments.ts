@@ -32,8 +32,21 @@ export interface BenchOptions {
   readonly json: boolean;
 }
 
+const WITH_RELAY = ['drain', 'latency', 'interference', 'consume', 'backlog', 'soak'];
 /** Options that only some benches know. */
-const ONLY_FOR = { 'open-transaction': ['soak'], relays: ['drain'], workers: ['drain', 'latency'], lanes: ['drain'] } as const;
+const ONLY_FOR: Readonly<Record<string, readonly string[]>> = {
+  client: WITH_RELAY,
+  settle: ['drain', 'latency', 'backlog', 'soak'],
+  runs: ['drain', 'latency', 'enqueue', 'consume', 'interference', 'backlog', 'partial-index'],
+  rate: ['latency', 'interference', 'soak'],
+  'open-transaction': ['soak'],
+  workers: ['drain', 'latency'],
+  relays: ['drain'],
+  lanes: ['drain'],
+};
+/** More connections than a server has by default, and more lanes than an outbox, help nobody. */
+const MOST_WORKERS = 32;
+const MOST_LANES = 1024;
 
 export type Bench = (options: BenchOptions) => Promise<Record<string, unknown>>;
 
@@ -59,8 +72,8 @@ export function readArguments(args: readonly string[], benches: readonly string[
     allowPositionals: true,
     options: {
       db: { type: 'string', default: 'mysql' },
-      client: { type: 'string', default: 'kafkajs' },
-      settle: { type: 'string', default: 'mark' },
+      client: { type: 'string' },
+      settle: { type: 'string' },
       runs: { type: 'string' },
       size: { type: 'string' },
       seconds: { type: 'string' },
@@ -77,23 +90,27 @@ export function readArguments(args: readonly string[], benches: readonly string[
   if (others.length > 0) throw new Error(`One bench at a time, not also ${others.join(', ')}.`);
   const bench = oneOf('bench', name, benches);
   for (const [option, only] of Object.entries(ONLY_FOR)) {
-    if (values[option as keyof typeof ONLY_FOR] === undefined || only.some((known) => known === bench)) continue;
-    throw new Error(`--${option} is for ${only.join(' and ')}, not for ${bench}.`);
+    if (values[option as keyof typeof values] === undefined || only.includes(bench)) continue;
+    throw new Error(`--${option} is for ${only.join(', ')}, not for ${bench}.`);
   }
+  if (bench === 'partial-index' && values.db !== 'postgres') throw new Error('Of these databases only PostgreSQL has partial indexes: --db postgres.');
+  const seconds = wholeNumber('--seconds', values.seconds);
+  const openTransaction = wholeNumber('--open-transaction', values['open-transaction']) ?? 0;
+  if (seconds !== undefined && openTransaction > seconds) throw new Error('--open-transaction must not be longer than --seconds.');
   return {
     name: bench,
     options: {
       db: oneOf('--db', values.db, DATABASES),
-      client: oneOf('--client', values.client, CLIENTS),
-      settle: oneOf('--settle', values.settle, ['mark', 'delete']),
-      runs: wholeNumber('--runs', values.runs) ?? (values.smoke ? 1 : 3),
+      client: oneOf('--client', values.client ?? 'kafkajs', CLIENTS),
+      settle: oneOf('--settle', values.settle ?? 'mark', ['mark', 'delete']),
+      runs: wholeNumber('--runs', values.runs) ?? (values.smoke || bench === 'soak' ? 1 : 3),
       size: wholeNumber('--size', values.size),
-      seconds: wholeNumber('--seconds', values.seconds),
+      seconds,
       rate: wholeNumber('--rate', values.rate),
-      openTransaction: wholeNumber('--open-transaction', values['open-transaction']) ?? 0,
-      relays: wholeNumber('--relays', values.relays) ?? 1,
-      workers: wholeNumber('--workers', values.workers),
-      lanes: wholeNumber('--lanes', values.lanes),
+      openTransaction,
+      relays: wholeNumber('--relays', values.relays, MOST_WORKERS) ?? 1,
+      workers: wholeNumber('--workers', values.workers, MOST_WORKERS),
+      lanes: wholeNumber('--lanes', values.lanes, MOST_LANES),
       smoke: values.smoke,
       json: values.json,
     },
@@ -107,13 +124,14 @@ export function workersOf({ workers }: BenchOptions): { readonly concurrency?: n
 
 function oneOf<T extends string>(what: string, value: string | undefined, choices: readonly T[]): T {
   const found = choices.find((choice) => choice === value);
-  if (found === undefined) throw new Error(`${what} must be one of ${choices.join(', ')}, not ${value ?? 'missing'}.`);
+  if (found === undefined) throw new Error(`${what} must be one of ${choices.join(', ')}, ${value === undefined ? 'and is missing' : `not ${value}`}.`);
   return found;
 }
 
-function wholeNumber(what: string, value: string | undefined): number | undefined {
+function wholeNumber(what: string, value: string | undefined, most = Number.MAX_SAFE_INTEGER): number | undefined {
   if (value === undefined) return undefined;
   const number = Number(value);
   if (!Number.isSafeInteger(number) || number < 1) throw new Error(`${what} must be a whole number of at least 1, not ${value}.`);
+  if (number > most) throw new Error(`${what} must be at most ${most}, not ${value}.`);
   return number;
 }

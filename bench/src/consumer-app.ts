@@ -92,5 +92,5 @@ export async function openConsumer(
   const options = { publisher: new InMemoryBroker().publisher(), relay: { enabled: false }, retention: false } as const;
   @Module({ imports: [BenchModule.of(database, options, 10)], controllers: [controller] })
   class ConsumerModule {}
-  return NestFactory.createMicroservice(ConsumerModule, { strategy: new KafkaBatchServer(kafka), logger: ['error'] });
+  return NestFactory.createMicroservice(ConsumerModule, { strategy: new KafkaBatchServer(kafka), logger: ['error'], abortOnError: false });
 }

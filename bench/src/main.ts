@@ -33,7 +33,7 @@ function readOrExplain(): ReturnType<typeof readArguments> {
 
 const { name, options } = readOrExplain();
 const { json, ...told } = options;
-if (!json) console.log(`${name}: ${Object.entries(told).map(([option, value]) => `${option} ${String(value)}`).join(', ')}`);
+if (!json) console.log(`${name}: ${Object.entries(told).filter(([, value]) => value !== undefined).map(([option, value]) => `${option} ${String(value)}`).join(', ')}`);
 const result = await BENCHES[name]?.(options);
 const loadAfter = Math.round((loadavg()[0] ?? 0) * 100) / 100;
 if (!json) for (const [figure, value] of Object.entries(result ?? {})) console.log(`  ${figure}: ${JSON.stringify(value)}`);

@@ -9,7 +9,7 @@ import { median } from './statistics.js';
 /** A relay in a process of its own, which begins and ends when it is told. */
 const { database, brokers, client, lanes, relay: relayOptions, retention = false } = JSON.parse(process.env['BENCH_RELAY'] ?? '{}') as RelayConfig;
 const module = BenchModule.of(database, { publisher: publisherOf(client, brokers), ...(lanes === undefined ? {} : { lanes }), relay: { ...relayOptions, enabled: false }, retention }, 2);
-const app = await NestFactory.createApplicationContext(module, { logger: ['error', 'warn'] });
+const app = await NestFactory.createApplicationContext(module, { logger: ['error', 'warn'], abortOnError: false });
 const relay = app.get(Relay);
 let polling: NodeJS.Timeout | undefined;
 /** Since the start: the first claim and the last settlement, by the shared clock, and whether somebody counts. */
@@ -96,5 +96,6 @@ function heapInUse(): number {
 }
 
 function report(message: RelayReport): void {
-  process.send?.(message);
+  // Whoever measured may be gone.
+  if (process.connected) process.send?.(message);
 }

@@ -23,6 +23,12 @@ export async function withServers<T>(
 ): Promise<T> {
   const names: ServiceName[] = kafka === 'with Kafka' ? [db, 'kafka'] : [db];
   const servers = smoke ? await sharedServers(names) : await privateServers(names);
+  const stop = (signal: NodeJS.Signals): void => {
+    // Whoever is still at work loses the servers under its feet.
+    process.on('uncaughtException', () => undefined);
+    void servers.end().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
+  };
+  for (const signal of SIGNALS) process.once(signal, stop);
   try {
     return await withDatabase(db, servers.infoOf(db), async (database, sql) =>
       work({
@@ -33,8 +39,11 @@ export async function withServers<T>(
     );
   } finally {
     await servers.end();
+    for (const signal of SIGNALS) process.off(signal, stop);
   }
 }
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 interface Servers {
   infoOf(name: ServiceName): ServiceInfo;
