@@ -32,10 +32,9 @@ export interface BenchOptions {
   readonly json: boolean;
 }
 
-const WITH_RELAY = ['drain', 'latency', 'interference', 'consume', 'backlog', 'soak'];
 /** Options that only some benches know. */
 const ONLY_FOR: Readonly<Record<string, readonly string[]>> = {
-  client: WITH_RELAY,
+  client: ['drain', 'latency', 'interference', 'consume', 'backlog', 'soak'],
   settle: ['drain', 'latency', 'backlog', 'soak'],
   runs: ['drain', 'latency', 'enqueue', 'consume', 'interference', 'backlog', 'partial-index'],
   rate: ['latency', 'interference', 'soak'],

@@ -2,7 +2,7 @@ import { DataSource, type QueryRunner } from 'typeorm';
 import type { Bench } from './arguments.js';
 import { payloadOf } from './event.js';
 import { withServers } from './servers.js';
-import { median, medians, rate, round } from './statistics.js';
+import { medians, rate } from './statistics.js';
 import { atSteadyRate } from './steady.js';
 
 /** Lanes of one claim. */
@@ -75,19 +75,20 @@ export const benchPartialIndex: Bench = (options) =>
       for (const statement of [...PENDING_TABLE.tables, ...PARTIAL_INDEX.tables]) await sql.query(statement);
       // As the relay has it: both ways read by index only, whatever the statistics say.
       for (const way of ['enable_seqscan', 'enable_sort']) await relay.query(`SET ${way} = off`);
-      const inTurn = async (): Promise<{ table: Costs; index: Costs }> => {
-        const costs: { readonly table: Costs; readonly index: Costs }[] = [];
+      const inTurn = async (when: string): Promise<Record<string, number>> => {
+        const costs: Record<string, number>[] = [];
         for (let n = 0; n < rounds; n++) {
-          costs.push({ table: await cost(relay, PENDING_TABLE, payload), index: await cost(relay, PARTIAL_INDEX, payload) });
+          const [table, index] = [await cost(relay, PENDING_TABLE, payload), await cost(relay, PARTIAL_INDEX, payload)];
+          costs.push({ ...named('table', table, when), ...named('index', index, when) });
         }
-        return { table: medianOf(costs.map(({ table }) => table)), index: medianOf(costs.map(({ index }) => index)) };
+        return medians(costs);
       };
-      await inTurn();
-      const still = await inTurn();
+      await inTurn('');
+      const still = await inTurn('');
       await elsewhere.startTransaction('REPEATABLE READ');
       await elsewhere.query('SELECT COUNT(*) FROM pending');
-      await inTurn();
-      const open = await inTurn();
+      await inTurn('Open');
+      const open = await inTurn('Open');
       await elsewhere.rollbackTransaction();
       const write = async ({ write: statement }: Way): Promise<number> => {
         const begun = performance.now();
@@ -100,8 +101,8 @@ export const benchPartialIndex: Bench = (options) =>
         writes.push({ tableWritesPerSecond: table, indexWritesPerSecond: index, writesRatio: table / index });
       }
       return {
-        ...round({ ...named('table', still.table), ...named('index', still.index) }),
-        ...round({ ...named('table', open.table, 'Open'), ...named('index', open.index, 'Open') }),
+        ...still,
+        ...open,
         ...medians(writes),
         messages: rounds * BATCH,
         ...surroundings,
@@ -138,11 +139,6 @@ async function cost(relay: QueryRunner, way: Way, payload: string): Promise<Cost
   return { write: written - begun, claim: claimed - written, settle: settled - claimed, sweep: performance.now() - settled };
 }
 
-function medianOf(costs: readonly Costs[]): Costs {
-  const of = (name: keyof Costs): number => median(costs.map((each) => each[name]));
-  return { write: of('write'), claim: of('claim'), settle: of('settle'), sweep: of('sweep') };
-}
-
-function named(way: string, { write, claim, settle, sweep }: Costs, when = ''): Record<string, number> {
+function named(way: string, { write, claim, settle, sweep }: Costs, when: string): Record<string, number> {
   return { [`${way}WriteMs${when}`]: write, [`${way}ClaimMs${when}`]: claim, [`${way}SettleMs${when}`]: settle, [`${way}SweepMs${when}`]: sweep };
 }
